@@ -27,6 +27,7 @@ from pkgrepo.formats.container.format import container
 from pkgrepo.formats.maven.format import maven
 from pkgrepo.formats.npm.format import npm
 from pkgrepo.formats.python.format import python
+from pkgrepo.formats.raw.format import raw
 from pkgrepo.formats.rubygems.format import ruby
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.image_addresses import ImageAddresses
@@ -65,6 +66,7 @@ FORMATS: Final[list[Callable[[Config], Format]]] = [
     lambda _config: maven(),
     lambda _config: npm(),
     lambda _config: python(),
+    lambda _config: raw(),
     lambda _config: ruby(),
 ]
 

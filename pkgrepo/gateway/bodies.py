@@ -10,6 +10,7 @@ from attrs import evolve
 
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import Invalid, PkgrepoError, TooLarge
+from pkgrepo.http.answering.conditional import is_current, is_wanted
 from pkgrepo.http.reading.body import Body, BodyLost
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal
@@ -118,6 +119,23 @@ def check_declared_length(request: Request, limit: int) -> None:
     """
     if request.body.declared is not None and request.body.declared > limit:
         raise TooLarge(limit)
+
+
+def check_preconditions(request: Request, etag: bytes | None, modified_s: int | None) -> None:
+    """
+    Check that what is at a path now is what the client wants to replace (RFC 9110 section 13.1).
+
+    It has an ``etag``, and was ``modified_s`` seconds after the epoch; both are None if nothing is there.
+
+    :raises Refusal: it is something else (412)
+    """
+    absent = modified_s is None and request.header(b"if-match") is not None
+    unwanted = modified_s is not None and (
+        not is_wanted(request.fields, etag, modified_s)
+        or (request.header(b"if-none-match") is not None and is_current(request.fields, etag, None))
+    )
+    if absent or unwanted:
+        raise Refusal(412, "the file at this path is not the one that the request expects", "precondition_failed")
 
 
 async def receive_body(

@@ -46,16 +46,17 @@ class Tree:
     Each file is at its public path, beside the documents of directories. Files that belong to no package may lie
     anywhere. ``directory`` is that of a version's files, by key and text; with an empty text, that of the package.
     ``document`` is the document of a directory of the repository with an id as clients get it, or None.
-    ``document_names`` are its names in the readable layout; a plain file of the first name is the document of its
-    directory. ``kept_kinds`` are the kinds of fragments that cannot be made from files again. ``package_of`` is the key
-    of the package of a repository with an id in whose folder a path lies: that belongs to it, whatever file it is.
+    ``document_names`` are its names in the readable layout, none if there are no documents; a plain file of the first
+    name is the document of its directory. ``kept_kinds`` are the kinds of fragments that cannot be made from files
+    again. ``package_of`` is the key of the package of a repository with an id in whose folder a path lies: that belongs
+    to it, whatever file it is.
     """
 
     directory: Callable[[str, str], str]
-    document: Callable[[Reader, int, str], bytes | None]
-    document_names: tuple[str, ...]
-    kept_kinds: tuple[str, ...]
-    package_of: Callable[[Reader, int, str], str | None]
+    document: Callable[[Reader, int, str], bytes | None] = lambda *_: None
+    document_names: tuple[str, ...] = ()
+    kept_kinds: tuple[str, ...] = ()
+    package_of: Callable[[Reader, int, str], str | None] = lambda *_: None
 
 
 @frozen(kw_only=True, eq=False)
@@ -164,7 +165,7 @@ class PackageUrls:
     digest_types: frozenset[str] = frozenset()
 
 
-def _index_nothing(index: PackageIndex, change: Change) -> None:
+def index_nothing(index: PackageIndex, change: Change) -> None:
     """Every list is read from the catalog on request."""
 
 
@@ -209,7 +210,7 @@ class StoredFormat:
     configurations: Configurations
     package_key: Callable[[str], str]
     version_key: Callable[[str], str]
-    index: Indexer = _index_nothing
+    index: Indexer = index_nothing
     check_place: Callable[[str, str], None] = lambda _storage, _repository: None
     refuses: Callable[[Repository, str], str | None] = lambda _repository, _version: None
     warnings: Callable[[Repository], Sequence[str]] = lambda _repository: ()

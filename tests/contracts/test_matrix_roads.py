@@ -24,6 +24,7 @@ ROOMS = {
     "ruby": ("rubygems", "routes", "api.requests"),
     "conda": ("conda", "routes"),
     "maven": ("maven", "routes"),
+    "raw": ("raw", "routes"),
     "docker": ("container", "routes"),
 }
 PEOPLE = "about people, their tokens and their sessions"
@@ -76,6 +77,10 @@ OTHERS: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("publish_sent", "read_sent", "admit", "scope_of", "take_file"), HELPER),
         **dict.fromkeys(("evict", "remove"), REMOVES),
         "find_moved": "the address of a folder with a slash at its end",
+    },
+    "raw": {
+        **dict.fromkeys(("take_file", "take_sent", "is_folder"), HELPER),
+        "delete": REMOVES,
     },
     "docker": {
         **dict.fromkeys(("remove_blob", "delete_reference", "cancel_upload"), REMOVES),

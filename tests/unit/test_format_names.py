@@ -20,10 +20,11 @@ OF_SERVERS = {
     "importing/servers/gitea.py",
     "importing/servers/nexus.py",
 }
-# Languages of source code, the program that runs this, an example in the pages of the API. What makes releases is not
-# looked at: it is no part of the server.
+# Languages of source code, the program that runs this, an example in the pages of the API, parts of paths as they came.
+# What makes releases is not looked at: it is no part of the server.
 OTHER_MEANINGS = {
     "commands/setup.py",
+    "http/answering/dispatch.py",
     "web/api.py",
     "web/rendering/readme.py",
 }

@@ -13,6 +13,7 @@ from twisted.python.failure import Failure
 
 from pkgrepo.concurrency.fair_semaphore import FairSemaphore
 from pkgrepo.concurrency.services import Service
+from pkgrepo.gateway.responses.directory_pages import ListingTurns
 from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.services import Context
 
@@ -88,29 +89,6 @@ def _ended(work: Deferred[Any]) -> Deferred[None]:
 
     work.addBoth(fire)
     return ended
-
-
-AT_ONCE: Final = 8  # listings whose length is being found out
-
-
-MOST_WAITING: Final = 100
-
-
-PAGES_AT_ONCE: Final = 2  # also of listings that are being sent, at the pace of their clients
-
-
-class ListingTurns:
-    """
-    The permits of all listings.
-
-    ``whole`` is for the first reading, which clients wait for; those that would wait too long are refused. ``pages``
-    are for each page, so that slow clients hold nothing.
-    """
-
-    def __init__(self, *, at_once: int = AT_ONCE, most_waiting: int = MOST_WAITING) -> None:
-        reactor: Any = _reactor
-        self.whole = FairSemaphore(at_once, reactor, most_waiting=most_waiting)
-        self.pages = FairSemaphore(PAGES_AT_ONCE, reactor)
 
 
 @frozen(eq=False)

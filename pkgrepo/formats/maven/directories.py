@@ -8,31 +8,22 @@ is one level, without duplicates. Beside the stored files stand the names of wha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence, Set
-from datetime import datetime
 from heapq import merge
 from itertools import groupby, islice
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from attrs import frozen
 
 from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.maven.paths import ALGORITHMS, METADATA_NAME, Metadata, parse_text
+from pkgrepo.gateway.responses.directory_pages import Cursor, Entry
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File
 from pkgrepo.storage.catalog.packages import packages, versions
 from pkgrepo.storage.catalog.packages.tree import file_or_folder, list_files, list_folders
 
 T = TypeVar("T")
-
-
-class Entry(NamedTuple):
-    """A folder, or a file with its size in bytes and its time; both are None for what is computed."""
-
-    name: str
-    folder: bool = False
-    size: int | None = None
-    modified_at: datetime | None = None
 
 
 @frozen
@@ -71,18 +62,6 @@ class Directory:
     members: tuple[Member, ...]
     has_metadata: bool = False
     is_version: bool = False
-
-
-@frozen
-class Cursor:
-    """
-    The position after a page: first come folders, then files.
-
-    ``after`` is the name of the last one, empty at the beginning of either.
-    """
-
-    files: bool = False
-    after: str = ""
 
 
 def find_directory(r: Reader, path: str, hosted: Sequence[int], others: Sequence[int]) -> Directory | None:

@@ -1,37 +1,29 @@
-"""
-Answers GET and HEAD of directories with HTML or JSON.
-
-Ivy and Gradle parse the HTML as that of a web server: an ``a`` element for each entry, whose text is the relative
-address, with a slash behind folders, and ``../`` in front.
-
-A listing needs little memory whatever the number of entries. It is rendered once to know its length and validator. A
-large one, see L{ListingSizes}, is rendered again while it is sent, as fast as the client reads; if the directory has
-changed meanwhile, the connection is aborted.
-"""
+"""Answers GET and HEAD of directories: what is listed of the members, as the caller may see it."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from html import escape
-from typing import Final
-from urllib.parse import quote
 
-import msgspec
-from attrs import evolve, frozen
+from attrs import evolve
 
 from pkgrepo.concurrency.fair_semaphore import QueueFull
 from pkgrepo.errors import NotFound
-from pkgrepo.formats.maven.caches import ListingTurns, MavenContext
-from pkgrepo.formats.maven.directories import Cursor, Directory, Entry, Member, find_directory, read_page
+from pkgrepo.formats.maven.caches import MavenContext
+from pkgrepo.formats.maven.directories import Directory, Member, find_directory, read_page
 from pkgrepo.formats.maven.paths import Directory as DirectoryPath
-from pkgrepo.gateway.responses.content import document_cache_control
-from pkgrepo.gateway.responses.long_bodies import deliver_pieces
+from pkgrepo.gateway.responses.directory_pages import (
+    HTML,
+    Cursor,
+    Entry,
+    answer_directory,
+    busy,
+    moved_to_folder,
+)
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.negotiation import best_media_type, names_media_type
+from pkgrepo.http.answering.negotiation import names_media_type
 from pkgrepo.http.request import Request
-from pkgrepo.http.responses import Content, Refusal, Response
+from pkgrepo.http.responses import Response
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Action, Identity, Repository, RepositoryType
 from pkgrepo.proxy.resolving.flat_members import FlatMember
@@ -39,11 +31,6 @@ from pkgrepo.repositories.policy.refusals import RuleRefused, refusal
 from pkgrepo.repositories.policy.rules import Verdict
 from pkgrepo.storage.catalog.packages.packages import find_package
 from pkgrepo.storage.catalog.packages.tree import file_or_folder
-
-HTML: Final = b"text/html"
-JSON: Final = b"application/json"
-
-_HEADERS: Final = ((b"Content-Security-Policy", b"default-src 'none'"), (b"Vary", b"Accept"))
 
 
 async def list_directory(context: MavenContext, request: Request, target: DirectoryPath) -> Response:
@@ -57,28 +44,24 @@ async def list_directory(context: MavenContext, request: Request, target: Direct
         async with context.caches.listing_turns.whole.hold():
             directory = await find_listed(context.services, context.repository, target.path)
     except QueueFull:
-        raise _busy() from None
+        raise busy() from None
     if directory is None:
         raise NotFound("directory", target.path)
-    accept = request.header(b"accept")
-    wants_json = names_media_type(accept, JSON) and best_media_type(accept, (HTML, JSON)) == JSON
-    page = JSON_PAGE if wants_json else HTML_PAGE
-    try:
-        listing = await render_listing(
-            context.services.catalog, directory, page, context.caches.listing_turns, gone=lambda: request.gone
-        )
-    except QueueFull:
-        raise _busy() from None
-    return Response(
-        body=listing.body,
-        content_type=page.content_type,
-        etag=listing.etag,
-        headers=((b"Cache-Control", document_cache_control(context.repository)), *_HEADERS),
-    )
+    pages = partial(render_page, context.services.catalog, directory)
+    return await answer_directory(request, context.repository, target.path, pages, context.caches.listing_turns)
 
 
-def _busy() -> Refusal:
-    return Refusal(503, "too many directories are listed at the same time; try again", "busy")
+async def render_page(
+    catalog: ICatalog, directory: Directory, cursor: Cursor, size: int, render: Callable[[Sequence[Entry]], bytes]
+) -> tuple[bytes, Cursor | None]:
+    """The entries after a position, rendered on the thread that reads them, and the next position."""
+
+    def read(r: Reader) -> tuple[bytes, Cursor | None]:
+        entries, following = read_page(r, directory, cursor, size)
+        return render(entries), following
+
+    found: tuple[bytes, Cursor | None] = await catalog.scan(read)
+    return found
 
 
 async def find_moved(context: MavenContext, request: Request, path: str) -> Response | None:
@@ -91,8 +74,7 @@ async def find_moved(context: MavenContext, request: Request, path: str) -> Resp
         return None
     for each in active_members(context.services, context.repository):
         if await context.services.catalog.look(file_or_folder, each.id, path) is True:
-            location = reference(path.rpartition("/")[2], folder=True).encode("ascii")
-            return Response(302, headers=((b"Location", location), (b"Cache-Control", b"no-cache")))
+            return moved_to_folder(path)
     return None
 
 
@@ -174,142 +156,3 @@ def _permission_keys(path: str) -> list[str]:
         keys.append(f"{parent.replace('/', '.')}:{name}")
         path = parent
     return keys
-
-
-@frozen
-class ListingSizes:
-    """How listings are rendered."""
-
-    page: int = 250  # folders or files that are read and rendered in one call of a thread, in some 10 ms
-    kept: int = 1024 * 1024  # bytes of a listing that is rendered once; 10,000 versions have 500 KiB
-
-
-SIZES: Final = ListingSizes()
-
-
-@frozen
-class Listing:
-    """A rendered directory: its body, and a quoted validator."""
-
-    body: bytes | Content
-    etag: bytes
-
-
-async def render_listing(
-    catalog: ICatalog,
-    directory: Directory,
-    page: Page,
-    turns: ListingTurns,
-    *,
-    gone: Callable[[], bool] = lambda: False,
-    sizes: ListingSizes = SIZES,
-) -> Listing:
-    """
-    Render a directory in a form; the rest is left out when the client has ``gone``.
-
-    :raises QueueFull: too many wait for their turns
-    """
-    pieces = partial(_pieces, catalog, directory, page, turns, sizes.page)
-    kept: list[bytes] = []
-    size = 0
-    digest = hashlib.sha256()
-    async with turns.whole.hold():
-        async for piece in pieces():
-            if gone():
-                break
-            size += len(piece)
-            digest.update(piece)
-            if size <= sizes.kept:
-                kept.append(piece)
-            else:
-                kept.clear()
-
-    deliver = partial(deliver_pieces, pieces)
-    etag = b'"%s"' % digest.hexdigest()[:32].encode("ascii")
-    return Listing(b"".join(kept) if size <= sizes.kept else Content(size, deliver=deliver), etag)
-
-
-async def _pieces(
-    catalog: ICatalog, directory: Directory, page: Page, turns: ListingTurns, size: int
-) -> AsyncIterator[bytes]:
-    yield page.head(directory.path)
-    first = True
-    cursor: Cursor | None = Cursor()
-    while cursor is not None:
-        async with turns.pages.hold():
-            piece, cursor = await catalog.scan(_render_page, directory, page, cursor, size, first)
-        yield piece
-        first = first and not piece
-    yield page.tail
-
-
-def _render_page(
-    r: Reader, directory: Directory, page: Page, cursor: Cursor, size: int, first: bool
-) -> tuple[bytes, Cursor | None]:
-    """The entries after a position, rendered on the thread that reads them, and the next position."""
-    entries, following = read_page(r, directory, cursor, size)
-    return page.entries(entries, first), following
-
-
-_SAFE: Final = "+@$,;=!*()~"  # RFC 3986 3.3: a colon would make the first segment a scheme
-
-
-@frozen
-class Page:
-    """
-    A form of the response: what comes before the entries of a directory with a path, the entries, and what follows.
-
-    ``entries`` is told whether none comes before them.
-    """
-
-    content_type: bytes
-    head: Callable[[str], bytes]
-    entries: Callable[[Sequence[Entry], bool], bytes]
-    tail: bytes
-
-
-def _html_head(path: str) -> bytes:
-    title = f"Index of /{escape(path)}"
-    return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title></head>\n'
-        f'<body><h1>{title}</h1><pre>\n<a href="../">../</a>\n'
-    ).encode()
-
-
-def _html_entries(entries: Sequence[Entry], _first: bool) -> bytes:
-    return "".join(map(_line, entries)).encode()
-
-
-def _json_head(path: str) -> bytes:
-    return b'{"path":' + msgspec.json.encode(path) + b',"entries":['
-
-
-def _json_entries(entries: Sequence[Entry], first: bool) -> bytes:
-    if not entries:
-        return b""
-    return (b"" if first else b",") + msgspec.json.encode([_record(each) for each in entries])[1:-1]
-
-
-# For people, and for clients that find versions without metadata; and for programs that accept JSON by name.
-HTML_PAGE: Final = Page(b"text/html; charset=utf-8", _html_head, _html_entries, b"</pre></body></html>\n")
-JSON_PAGE: Final = Page(b"application/json", _json_head, _json_entries, b"]}")
-
-
-def reference(name: str, *, folder: bool) -> str:
-    """The relative address of an entry, from its directory."""
-    return quote(name, safe=_SAFE) + ("/" if folder else "")
-
-
-def _line(entry: Entry) -> str:
-    shown = escape(entry.name) + ("/" if entry.folder else "")
-    line = f'<a href="{escape(reference(entry.name, folder=entry.folder))}">{shown}</a>'
-    if entry.modified_at is not None:
-        line += f"  {entry.modified_at:%Y-%m-%d %H:%M}  {entry.size}"
-    return f"{line}\n"
-
-
-def _record(entry: Entry) -> dict[str, object]:
-    record: dict[str, object] = {"name": entry.name, "kind": "folder" if entry.folder else "file"}
-    if entry.modified_at is not None:
-        record |= {"size": entry.size, "modified_at": entry.modified_at}
-    return record

@@ -297,6 +297,8 @@ class TreeLayoutWriter(LayoutWriter[TreeSnapshot]):
         return Plan(removals=self._existing(*places))
 
     def _document(self, reader: Reader, directory: str) -> DirectoryDocument:
+        if not self._tree.document_names:
+            return DirectoryDocument()
         uploaded = f"{directory}/{self._tree.document_names[0]}" if directory else self._tree.document_names[0]
         file = _plain(files.find_file(reader, self._repository.id, uploaded))
         if file is not None:
@@ -307,7 +309,7 @@ class TreeLayoutWriter(LayoutWriter[TreeSnapshot]):
     def _documented(self, path: str) -> str | None:
         """The directory that a plain file may be the document of, by its name."""
         directory, _, name = path.rpartition("/")
-        return directory if name == self._tree.document_names[0] else None
+        return directory if name in self._tree.document_names[:1] else None
 
     def _plain_places(self, path: str) -> list[str]:
         directory = self._documented(path)

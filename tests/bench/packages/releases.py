@@ -16,7 +16,7 @@ from pkgrepo.formats.conda.index.packages import index_package as index_conda
 from pkgrepo.formats.conda.names import parse_file_name as parse_conda
 from pkgrepo.formats.maven.metadata.joining import index_artifact
 from pkgrepo.formats.maven.names import Coordinates
-from pkgrepo.formats.maven.upload.digest_fields import make_release as make_maven_release
+from pkgrepo.formats.maven.upload.release import make_release as make_maven_release
 from pkgrepo.formats.npm.indexing import Publishing
 from pkgrepo.formats.npm.paths import tarball_path
 from pkgrepo.formats.npm.semver import parse_version

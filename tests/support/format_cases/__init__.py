@@ -9,10 +9,11 @@ from .conda import CONDA
 from .maven import MAVEN
 from .npm import NPM
 from .python import PYTHON
+from .raw import RAW
 from .rubygems import RUBY
 from .toy import TOY
 
-CASES: Final = {each.format: each for each in (NPM, PYTHON, RUBY, CONDA, MAVEN, TOY)}
+CASES: Final = {each.format: each for each in (NPM, PYTHON, RUBY, CONDA, MAVEN, RAW, TOY)}
 # What differs between two documents of the same content: signatures, revisions and times of the document.
 VARIES: Final = re.compile(
     rb'<!--SERIAL \d+-->|"sig":"[^"]*"|"_rev":"[^"]*"|"modified":"[^"]*"|<lastUpdated>\d+</lastUpdated>|"_serial":\d+'

@@ -26,6 +26,7 @@ from tests.support.matrix.specimens import (
     NPM,
     NPM_NAME,
     PYTHON,
+    RAW,
     RUBY,
     Specimen,
 )
@@ -134,11 +135,11 @@ def promotion(specimen: Specimen) -> Road:
     return Road(specimen, "promotion", ask, prepare, empty=True)
 
 
-def form(specimen: Specimen, filename: str, data: bytes) -> Road:
+def form(specimen: Specimen, filename: str, data: bytes, *fields: tuple[str, str]) -> Road:
     """The upload form of the console."""
 
     async def ask(world: MatrixWorld, name: str, who: str | None) -> Reply:
-        body = form_body([("file", filename, data)])
+        body = form_body([*fields, ("file", filename, data)])
         headers = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
         return await world.stack.call(
             "POST", f"/api/repository/main%2F{name}/upload", raw=body, headers=headers, who=who
@@ -358,4 +359,15 @@ CONTAINER_ROADS = (
     promotion(CONTAINER),
 )
 
-ROADS: Sequence[Road] = (*NPM_ROADS, *PYTHON_ROADS, *RUBY_ROADS, *CONDA_ROADS, *JAVA_ROADS, *CONTAINER_ROADS)
+_FILE = f"evil-tool-{NEW}.bin"
+RAW_ROADS = (
+    Road(RAW, "put", at("PUT", f"/evil-tool/{NEW}/{_FILE}", b"new", "application/octet-stream")),
+    form(RAW, _FILE, b"new", ("path", f"evil-tool/{NEW}/")),
+    restore(RAW),
+    promotion(RAW),
+)
+
+ROADS: Sequence[Road] = (
+    *(*NPM_ROADS, *PYTHON_ROADS, *RUBY_ROADS, *CONDA_ROADS),
+    *(*JAVA_ROADS, *RAW_ROADS, *CONTAINER_ROADS),
+)

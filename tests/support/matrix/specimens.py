@@ -364,6 +364,34 @@ JAVA = Specimen(
     ecosystem="Maven",
 )
 
+# Files
+
+RAW_FILES = {version: b"bytes of " + version.encode() for version in LICENCES}
+
+
+async def _publish_files(send: Send) -> None:
+    for version, data in RAW_FILES.items():
+        await send("PUT", f"/evil-tool/{version}/evil-tool-{version}.bin", data, "application/octet-stream")
+
+
+RAW = Specimen(
+    format="raw",
+    name="evil-tool",
+    spelling="EVIL-Tool",
+    items=tuple(
+        Item(
+            version,
+            version.encode(),
+            tuple(f"/evil-tool/{version}/evil-tool-{version}.bin{each}" for each in ("", ".sha256", ".sha512", ".md5")),
+            (sha256(data),),
+        )
+        for version, data in RAW_FILES.items()
+    ),
+    publish=_publish_files,
+    documents=("/evil-tool/",),
+    abouts=("/evil-tool/{}/",),
+)
+
 # Images
 
 IMAGES: Mapping[str, Image] = {
@@ -413,5 +441,5 @@ CONTAINER = Specimen(
     labels=True,
 )
 
-SPECIMENS: Sequence[Specimen] = (NPM, PYTHON, RUBY, CONDA, JAVA, CONTAINER)
+SPECIMENS: Sequence[Specimen] = (NPM, PYTHON, RUBY, CONDA, JAVA, RAW, CONTAINER)
 READ: Sequence[Specimen] = (*SPECIMENS, CHANNEL)

@@ -22,8 +22,8 @@ from pkgrepo.formats.maven.configuration import CHECKSUM_SIZE, DeployRequirement
 from pkgrepo.formats.maven.deploy.problems import MOST_FILES, SIGNATURE_SIZE, WHOLE, Problems
 from pkgrepo.formats.maven.names import Coordinates
 from pkgrepo.formats.maven.paths import ArtifactFile, Checksum, Metadata, parse_text
-from pkgrepo.formats.maven.upload.digest_fields import parse_checksum
 from pkgrepo.formats.maven.upload.pom import POM_SIZE, Pom, read_pom
+from pkgrepo.gateway.digest_fields import parse_checksum
 from pkgrepo.untrusted.strict_json import decode_json
 
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # the second one is an archive without entries

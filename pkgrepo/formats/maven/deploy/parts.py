@@ -13,8 +13,8 @@ from pkgrepo.formats.maven.metadata.reading import Plugin
 from pkgrepo.formats.maven.names import Coordinates
 from pkgrepo.formats.maven.paths import ArtifactFile, parse_text
 from pkgrepo.formats.maven.push_rules import PushPermit
-from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file
 from pkgrepo.formats.maven.upload.jar import FACTS
+from pkgrepo.formats.maven.upload.release import make_release, new_file
 from pkgrepo.model.deployments import StagedFile
 from pkgrepo.repositories.publish.releases import Release
 

@@ -20,8 +20,8 @@ from pkgrepo.formats.maven.paths import (
     parse_text,
 )
 from pkgrepo.formats.maven.push_rules import check_push_policy
-from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file
 from pkgrepo.formats.maven.upload.pom import read_pom_file
+from pkgrepo.formats.maven.upload.release import make_release, new_file
 from pkgrepo.gateway.imported.engine import Order, Taken, Tools
 from pkgrepo.gateway.imported.files import FileTaker
 from pkgrepo.gateway.imported.items import MARK, Item, SourcePackage, Taking

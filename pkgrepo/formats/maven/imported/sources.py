@@ -10,9 +10,8 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from html.parser import HTMLParser
 from typing import Final
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from attrs import evolve
 
@@ -29,13 +28,12 @@ from pkgrepo.formats.maven.paths import (
     FilePath,
     parse_text,
 )
-from pkgrepo.formats.maven.upload.digest_fields import parse_checksum
+from pkgrepo.gateway.digest_fields import parse_checksum
 from pkgrepo.gateway.imported.items import Fact, Item, Place, SourcePackage, downloads_of
+from pkgrepo.gateway.imported.listings import read_listing
 from pkgrepo.gateway.imported.places import Folder, LocalPlace, Site
-from pkgrepo.outbound.urls import parse_url, resolve_reference
 
 METADATA_NAME: Final = "maven-metadata.xml"
-LARGEST_LISTING: Final = 64 * 1024 * 1024  # bytes
 SUMS: Final = ("sha1", "md5")  # that are asked for at an address: every repository has these
 ENDINGS: Final = (".pom", ".jar", "-sources.jar", "-javadoc.jar", ".module", ".war", ".aar")  # of a version unlisted
 
@@ -176,30 +174,10 @@ class MavenSite:
 
     async def _list(self, path: str) -> tuple[list[str], list[str], str]:
         """Names of folders and of files in a listing, and a text that differs if it does. :raises Invalid: no page"""
-        url = f"{self._url(path)}/" if path else f"{self._site.url}/"
-        content, final = await self._site.read(url, "text/html", largest=LARGEST_LISTING)
-        return await self._site.pools.cpu(self._read_listing, path, content, final)
-
-    def _read_listing(self, path: str, content: bytes, final: str) -> tuple[list[str], list[str], str]:
-        base = parse_url(final if final.endswith("/") else f"{final}/").text
-        reader = _Links()
-        reader.feed(content.decode("utf-8", "replace"))
-        folders: list[str] = []
-        names: list[str] = []
-        for href in reader.found:
-            try:
-                link = resolve_reference(parse_url(base), href.encode().decode("latin-1")).text.partition("?")[0]
-            except ValueError:
-                continue
-            rest = _below(base, link)
-            name = unquote(rest.removesuffix("/"))
-            if not name or "/" in name or name.startswith(".") or not name.isprintable():
-                continue
-            (folders if rest.endswith("/") else names).append(name)
-        if not folders and not names and b"<" not in content:
+        found = await read_listing(self._site, f"{self._url(path)}/" if path else f"{self._site.url}/")
+        if found is None:
             raise Invalid(f"there is no listing at {path or 'the address'}: name artifacts (group:artifact)")
-        mark = hashlib.sha256("\n".join(reader.found).encode() + content).hexdigest()
-        return list(dict.fromkeys(folders)), list(dict.fromkeys(names)), mark
+        return found.folders, found.files, found.mark
 
     def _url(self, path: str) -> str:
         return f"{self._site.url}/{quote(path)}"
@@ -243,31 +221,6 @@ class MavenAssets:
             left_out=left_out,
             downloads=downloads_of(items, dict(found)),
         )
-
-
-class _Links(HTMLParser):
-    """The targets of the links of a page."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note the target of a link."""
-        if tag == "a":
-            self.found += [value for key, value in attrs if key == "href" and value]
-
-
-def _below(base: str, link: str) -> str:
-    """
-    What follows the URL of a listing in a link, or nothing.
-
-    Nexus 2 makes links of the address that its settings have: that may have another host, if not at its root.
-    """
-    if link.startswith(base):
-        return link.removeprefix(base)
-    path, linked = (each.split("/", 3)[3] for each in (base, link))
-    return linked.removeprefix(path) if path and linked.startswith(path) else ""
 
 
 def item_of(

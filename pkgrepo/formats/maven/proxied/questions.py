@@ -43,8 +43,8 @@ from pkgrepo.formats.maven.paths import (
     parse_text,
 )
 from pkgrepo.formats.maven.push_rules import permission_keys
-from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file
 from pkgrepo.formats.maven.upload.pom import POM_SIZE, Pom, read_pom, read_pom_file
+from pkgrepo.formats.maven.upload.release import make_release, new_file
 from pkgrepo.formats.maven.version_order import build_sort, sort_key
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo, Origin, Package, Version

@@ -25,7 +25,7 @@ from urllib.parse import quote
 import msgspec
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.formats.maven.directories import Cursor, read_page
+from pkgrepo.formats.maven.directories import read_page
 from pkgrepo.formats.maven.listing import find_listed
 from pkgrepo.formats.maven.metadata.joining import ARTIFACT, SNAPSHOT_FORM, document_key, read_parts
 from pkgrepo.formats.maven.metadata.reading import BUILD, SnapshotFile
@@ -34,6 +34,7 @@ from pkgrepo.formats.maven.paths import ALGORITHMS, METADATA_NAME, Metadata, med
 from pkgrepo.formats.maven.search.query import FORMAT, filter_versions
 from pkgrepo.gateway.badges import render_badge
 from pkgrepo.gateway.callers.access import unknown
+from pkgrepo.gateway.responses.directory_pages import Cursor
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Response, json_response, text_response

@@ -50,14 +50,14 @@ from pkgrepo.formats.maven.paths import (
     parse_text,
 )
 from pkgrepo.formats.maven.push_rules import PushPermit, check_plugins, check_push
-from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file, parse_checksum, read_digests
 from pkgrepo.formats.maven.upload.jar import FACTS, read_inner_pom, read_jar
 from pkgrepo.formats.maven.upload.pom import POM_SIZE, Pom, read_pom, read_pom_file
-from pkgrepo.gateway.bodies import receive_body
+from pkgrepo.formats.maven.upload.release import make_release, new_file
+from pkgrepo.gateway.bodies import check_preconditions, receive_body
 from pkgrepo.gateway.callers.access import actor_of
+from pkgrepo.gateway.digest_fields import parse_checksum, read_digests
 from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.conditional import is_current, is_wanted
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.interfaces import Reader, Transaction
@@ -290,16 +290,8 @@ async def _check_place(
 
 
 def _check_conditions(context: MavenContext, request: Request, target: FilePath, found: File | None) -> None:
-    """Check that what is at the path now is what the client wants to replace (RFC 9110 section 13.1)."""
     etag = None if found is None else present_file(context.repository, target, found.digests).etag
-    modified_s = None if found is None else int(found.created_at.timestamp())
-    absent = found is None and request.header(b"if-match") is not None
-    unwanted = found is not None and (
-        not is_wanted(request.fields, etag, modified_s)
-        or (request.header(b"if-none-match") is not None and is_current(request.fields, etag, None))
-    )
-    if absent or unwanted:
-        raise Refusal(412, "the file at this path is not the one that the request expects", "precondition_failed")
+    check_preconditions(request, etag, None if found is None else int(found.created_at.timestamp()))
 
 
 async def _read_pom(context: MavenContext, staged: Staged, target: ArtifactFile, blob: BlobInfo) -> Pom | None:

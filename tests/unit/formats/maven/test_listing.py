@@ -1,6 +1,7 @@
 """Directories are listed from the catalog in pages, with what is computed, and as one level of several repositories."""
 
 import re
+from functools import partial
 
 import msgspec
 import pytest
@@ -9,10 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pkgrepo.concurrency.fair_semaphore import QueueFull
-from pkgrepo.formats.maven.caches import ListingTurns
-from pkgrepo.formats.maven.directories import Cursor, find_directory, read_page
-from pkgrepo.formats.maven.listing import HTML_PAGE, JSON_PAGE, ListingSizes, render_listing
+from pkgrepo.formats.maven.directories import find_directory, read_page
+from pkgrepo.formats.maven.listing import render_page
 from pkgrepo.formats.maven.paths import ArtifactFile, parse_text
+from pkgrepo.gateway.responses.directory_pages import (
+    HTML_PAGE,
+    JSON_PAGE,
+    Cursor,
+    ListingSizes,
+    ListingTurns,
+    render_listing,
+)
 from pkgrepo.http.responses import Content
 from pkgrepo.model import SYSTEM, NewFile
 from pkgrepo.storage.catalog.blobs import blobs
@@ -173,6 +181,10 @@ def test_a_level_is_read_without_the_files_below(world):
     assert world.catalog.tx.statements - before == 10
 
 
+def render(world, directory, *args, **options):
+    return render_listing(directory.path, partial(render_page, world.catalog, directory), *args, **options)
+
+
 NAMES = ["a:b", "1.0+build", "é", "a b", "<x>&'\"", "100%", "a;b", "~x", "a#b?c", "x\\y".replace("\\", "_")]
 
 
@@ -180,7 +192,9 @@ async def test_html_has_one_link_for_each_entry_whose_address_leads_to_it():
     world = World()
     world.put(*(f"dir/{name}/f" for name in NAMES), *(f"dir/f-{name}" for name in NAMES))
     directory = world.catalog.peek(find_directory, "dir", [world.first.id], [])
-    found = await render_listing(world.catalog, directory, HTML_PAGE, ListingTurns())
+    found = await render_listing(
+        directory.path, partial(render_page, world.catalog, directory), HTML_PAGE, ListingTurns()
+    )
     text = found.body.decode()
     links = re.findall(r'<a href="([^"]*)">([^<]*)</a>', text)
     assert links[0] == ("../", "../")
@@ -198,7 +212,9 @@ async def test_html_has_one_link_for_each_entry_whose_address_leads_to_it():
 async def test_json_has_names_kinds_sizes_and_times(world):
     world.put("d/e/f", "d/x")
     directory = world.catalog.peek(find_directory, "d", [world.first.id], [])
-    found = await render_listing(world.catalog, directory, JSON_PAGE, ListingTurns())
+    found = await render_listing(
+        directory.path, partial(render_page, world.catalog, directory), JSON_PAGE, ListingTurns()
+    )
     value = msgspec.json.decode(found.body)
     assert value["path"] == "d"
     assert [(each["name"], each["kind"], each.get("size")) for each in value["entries"]] == [
@@ -230,8 +246,14 @@ async def test_a_large_listing_is_sent_in_pieces_as_fast_as_the_client_reads(wor
 
     world.put(*(f"d/{n:03}/x" for n in range(50)), *(f"d/f{n:03}" for n in range(50)))
     directory = world.catalog.peek(find_directory, "d", [world.first.id], [])
-    whole = await render_listing(world.catalog, directory, page, ListingTurns())
-    found = await render_listing(world.catalog, directory, page, ListingTurns(), sizes=ListingSizes(page=7, kept=100))
+    whole = await render(world, directory, page, ListingTurns())
+    found = await render_listing(
+        directory.path,
+        partial(render_page, world.catalog, directory),
+        page,
+        ListingTurns(),
+        sizes=ListingSizes(page=7, kept=100),
+    )
     assert isinstance(found.body, Content)
     assert (found.body.size, found.etag) == (len(whole.body), whole.etag)
     client = Client()
@@ -251,7 +273,9 @@ async def test_a_client_that_leaves_ends_the_reading(world, monkeypatch):
     world.put(*(f"d/{n:03}/x" for n in range(50)))
     directory = world.catalog.peek(find_directory, "d", [world.first.id], [])
     sizes = ListingSizes(page=7, kept=100)
-    found = await render_listing(world.catalog, directory, HTML_PAGE, ListingTurns(), sizes=sizes)
+    found = await render_listing(
+        directory.path, partial(render_page, world.catalog, directory), HTML_PAGE, ListingTurns(), sizes=sizes
+    )
     client = Client()
     done = Deferred.fromCoroutine(found.body.deliver(client, 0, found.body.size))
     client.producer.stopProducing()
@@ -268,7 +292,14 @@ async def test_nothing_is_rendered_for_a_client_that_has_gone(world, monkeypatch
         return world.catalog.tx.statements > before
 
     sizes = ListingSizes(page=7)
-    await render_listing(world.catalog, directory, HTML_PAGE, ListingTurns(), gone=gone, sizes=sizes)
+    await render_listing(
+        directory.path,
+        partial(render_page, world.catalog, directory),
+        HTML_PAGE,
+        ListingTurns(),
+        gone=gone,
+        sizes=sizes,
+    )
     assert world.catalog.tx.statements - before < 20
 
 
@@ -279,8 +310,10 @@ async def test_listings_wait_for_their_turns_and_too_many_are_refused(world):
     directory = world.catalog.peek(find_directory, "d", [world.first.id], [])
     turns = ListingTurns(at_once=1, most_waiting=1)
     async with turns.whole.hold():
-        waiting = Deferred.fromCoroutine(render_listing(world.catalog, directory, HTML_PAGE, turns))
+        waiting = Deferred.fromCoroutine(
+            render(world, directory, HTML_PAGE, turns)
+        )
         with pytest.raises(QueueFull):
-            await render_listing(world.catalog, directory, HTML_PAGE, turns)
+            await render(world, directory, HTML_PAGE, turns)
         assert not waiting.called
     assert b">f</a>" in (await waiting).body

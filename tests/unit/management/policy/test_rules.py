@@ -221,11 +221,11 @@ async def test_no_rule_is_about_what_cannot_be_a_name(stack: Stack) -> None:
     """Else who writes it believes that something is refused."""
     await stack.add_repository("channel", format="conda")
     for repository in ("main/channel", "*"):
-        given = {"repository": repository, "package": "demo 1.2"}
+        given = {"repository": repository, "package": "demo//1.2"}
         refused = await stack.api("POST", "/policy/blocks", given)
-        assert (refused.status, b"no package can be called 'demo 1.2'" in refused.body) == (422, True)
+        assert (refused.status, b"no package can be called 'demo//1.2'" in refused.body) == (422, True)
         assert b'"pointer":"/package"' in refused.body
-    rule = {"name": "no", "match": {"packages": ["demo-*", "demo=1.2"]}}
+    rule = {"name": "no", "match": {"packages": ["demo-*", "demo//2"]}}
     refused = await stack.api("PUT", "/repository/main%2Fchannel/config/policy", {"rules": [rule]})
     assert (refused.status, b"/rules/0/match/packages/1" in refused.body) == (422, True)
     assert (await stack.api("PUT", "/policy/rules", {"rules": [rule]})).status == 422
@@ -235,7 +235,7 @@ async def test_no_rule_is_about_what_cannot_be_a_name(stack: Stack) -> None:
 async def test_a_stored_rule_that_is_refused_now_is_named_and_stops_no_other_change(
     stack: Stack, *, of_server: bool
 ) -> None:
-    old = {"name": "old", "match": {"packages": ["no such name"]}}
+    old = {"name": "old", "match": {"packages": ["no//name"]}}
     new = {"name": "new", "match": {"packages": ["demo"]}}
     await stack.add_repository("py")
     core = stack.assembly.core
@@ -249,7 +249,7 @@ async def test_a_stored_rule_that_is_refused_now_is_named_and_stops_no_other_cha
         change = {"settings": {"policy": {"rules": [old]}}, "now_ms": 1}
         await core.catalog.write(repositories.update_repository, repository.id, **change)
     (warning,) = (await stack.ok("GET", shown_at))["warnings"]
-    assert "the rule 'old' would be refused now: no package can be called 'no such name'" in warning
+    assert "the rule 'old' would be refused now: no package can be called 'no//name'" in warning
     await stack.ok("PUT", path, {"rules": [old, new]})
     if not of_server:
         for shown in (await stack.ok("GET", shown_at, who=None), (await stack.ok("GET", "/repository"))["items"][0]):

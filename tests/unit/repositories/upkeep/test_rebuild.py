@@ -7,7 +7,7 @@ from pkgrepo.errors import NotFound
 from pkgrepo.formats.maven.format import maven as maven_format
 from pkgrepo.formats.maven.metadata.joining import render_directory
 from pkgrepo.formats.maven.paths import parse_text
-from pkgrepo.formats.maven.upload.digest_fields import make_release, new_file
+from pkgrepo.formats.maven.upload.release import make_release, new_file
 from pkgrepo.model import SYSTEM, VersionState
 from pkgrepo.repositories.publish.package_changes import set_version_state
 from pkgrepo.repositories.upkeep.jobs import NoProgress

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.maven.upload.digest_fields import HEX_LENGTHS, parse_checksum, read_digests
+from pkgrepo.gateway.digest_fields import HEX_LENGTHS, parse_checksum, read_digests
 
 DATA = b"data"
 

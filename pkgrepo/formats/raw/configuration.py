@@ -1,0 +1,94 @@
+"""The configuration of a raw repository."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, ClassVar, Self
+
+import msgspec
+
+from pkgrepo.errors import Invalid
+from pkgrepo.formats.raw.paths import is_pattern
+from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.model.structs import meaning
+from pkgrepo.proxy import schema
+from pkgrepo.repositories import configuration
+from pkgrepo.repositories.policy.schema import ServingPolicy
+
+Packages = Annotated[
+    Annotated[list[str], msgspec.Meta(max_length=32)] | None,
+    meaning(
+        "Patterns of paths that are packages, such as releases/* or */*, of which the first that fits counts. A file "
+        "that none fits belongs to the package that is named like the first part of its path."
+    ),
+]
+
+
+class Policy(ServingPolicy, frozen=True):
+    """Rules for what is published and served."""
+
+    overwrite: Annotated[
+        tuple[str, ...],
+        meaning(
+            "Patterns of the paths of files that may be replaced, and deleted and put again; * stands for anything, "
+            "also for slashes. It also takes the permission to overwrite.",
+            max_length=100,
+        ),
+    ] = ("*",)
+
+
+def _check(packages: Sequence[str] | None) -> None:
+    for number, each in enumerate(packages or ()):
+        if not is_pattern(each):
+            raise Invalid("this is no pattern of a path: parts with slashes between", f"/packages/{number}")
+
+
+class HostedConfig(configuration.HostedConfig, frozen=True):
+    """The configuration of a hosted repository."""
+
+    fixed: ClassVar[tuple[str, ...]] = ("push_rules",)
+
+    push_rules: Annotated[configuration.PushRules, meaning("Rules for pushes.")] = configuration.PushRules()
+    policy: Annotated[Policy | None, meaning("Rules for uploads and for the packages that are served.")] = None
+    packages: Packages = None
+
+    def normalised(self) -> Self:
+        """The stored form. :raises Invalid: also if a pattern is none"""
+        _check(self.packages)
+        return super().normalised()
+
+
+class ProxyConfig(schema.ProxyConfig, frozen=True, tag=RepositoryType.PROXY.value):
+    """The configuration of a proxy repository, whose routes are addresses of folders with files."""
+
+    packages: Packages = None
+
+    def normalised(self) -> Self:
+        """The stored form. :raises Invalid: also if a pattern is none"""
+        _check(self.packages)
+        return super().normalised()
+
+
+class VirtualConfig(schema.VirtualConfig, frozen=True, kw_only=True, tag=RepositoryType.VIRTUAL.value):
+    """The configuration of a virtual repository; its patterns are best those of its members."""
+
+    packages: Packages = None
+
+    def normalised(self) -> Self:
+        """The stored form. :raises Invalid: also if a pattern is none"""
+        _check(self.packages)
+        return super().normalised()
+
+
+CONFIGURATIONS = configuration.Configurations("the raw format", HostedConfig | ProxyConfig | VirtualConfig)
+
+
+def policy_of(repository: Repository) -> Policy:
+    """The rules for uploads to a repository."""
+    return msgspec.convert(repository.policy, Policy) if repository.type is RepositoryType.HOSTED else Policy()
+
+
+def patterns_of(repository: Repository) -> Sequence[str]:
+    """The patterns of paths that are packages."""
+    found: Sequence[str] = repository.settings.get("packages") or ()
+    return found

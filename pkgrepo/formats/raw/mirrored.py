@@ -1,0 +1,54 @@
+"""Lists of files with digests, as ``sha256sum`` prints them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from pkgrepo.errors import Invalid
+from pkgrepo.formats.raw.paths import check_path, package_of
+from pkgrepo.gateway.mirrored.locks import Lock, Wanted, parse_hashes
+from pkgrepo.gateway.mirrored.places import LockFile, Mirrored, Place, by_name, is_path, list_files
+from pkgrepo.gateway.services import Services
+from pkgrepo.model import Repository
+
+NAME: Final = "raw"
+_BY_LENGTH: Final = {32: "md5", 40: "sha1", 64: "sha256", 128: "sha512"}
+_LINE: Final = re.compile(r"([0-9a-fA-F]{32,128})[ \t]+\*?(?:\./)?(.+)")
+
+
+def read_list(text: str) -> Lock:
+    """Lines of a digest and a path. :raises Invalid: it has none"""
+    lock = Lock()
+    for line in text.splitlines():
+        found = _LINE.fullmatch(line.strip())
+        if found is None or len(found[1]) not in _BY_LENGTH:
+            if line.strip() and not line.startswith("#"):
+                lock.leave_out(line, "this is no digest with a path after it")
+            continue
+        path, digests = found[2].lstrip("/"), parse_hashes([f"{_BY_LENGTH[len(found[1])]}:{found[1]}"])
+        lock.want(Wanted(format=NAME, name=package_of(path, ()), file=path, digests=digests))
+    if not lock.wanted:
+        raise Invalid("it has no lines with a digest and a path, as sha256sum prints them")
+    return lock
+
+
+def _places(wanted: Wanted) -> Iterator[Place]:
+    yield Place(wanted=wanted, key=wanted.name, path=check_path(wanted.file))
+
+
+async def _choose(services: Services, repository: Repository, name: str, versions: Sequence[str]) -> list[Wanted]:
+    found = [each for each in await list_files(services, repository, name) if each.version in versions]
+    return [Wanted(format=NAME, name=name, file=each.path) for each in found]
+
+
+MIRRORED: Final = Mirrored(
+    lock_files=(LockFile(("*sha256sum*", "*sha512sum*", "*.sha256", "*.sha512"), read_list, frozenset({NAME})),),
+    read_list=read_list,
+    text_sign=re.compile(r"^[0-9a-f]{64}([0-9a-f]{64})? [ *]\S", re.MULTILINE),
+    document_keys=lambda _wanted: iter(()),
+    places=by_name(_places),
+    choose=_choose,
+    is_wanted=is_path,
+)

@@ -1,0 +1,72 @@
+"""
+The path table of a raw repository: each path is a file or a folder, and nothing else.
+
+=============  ==================  ====================================================================================
+method         path                answered by
+=============  ==================  ====================================================================================
+GET, HEAD      a file              ``files``; also its checksum, at the path with ``.sha256``, ``.sha512`` and the like
+GET, HEAD      a folder, ``/``     ``folders``; without the slash a redirect to it
+PUT            a file              ``files``
+DELETE         a file, a version   ``files``
+=============  ==================  ====================================================================================
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.formats.raw.configuration import patterns_of
+from pkgrepo.formats.raw.files import delete, get_file, put_file, take_file
+from pkgrepo.formats.raw.folders import FolderContext, get_folder, is_folder
+from pkgrepo.formats.raw.paths import package_of, parse_path
+from pkgrepo.formats.raw.refusals import ERRORS
+from pkgrepo.gateway.format_site import Routes
+from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded
+from pkgrepo.gateway.publishing.virtual import publish_context
+from pkgrepo.gateway.responses.directory_pages import ListingTurns, moved_to_folder
+from pkgrepo.http.request import Request
+from pkgrepo.http.responses import Response
+from pkgrepo.model import Action
+
+METHODS: Final = (b"DELETE", b"GET", b"HEAD", b"PUT")
+READS: Final = frozenset({b"GET", b"HEAD"})
+
+
+async def _read(context: FolderContext, request: Request, rest: bytes) -> str:
+    try:
+        return parse_path(rest, written=request.method == b"PUT")
+    except Invalid:
+        await context.admit(request, Action.READ if request.method in READS else Action.WRITE)
+        raise
+
+
+async def _answer(context: FolderContext, request: Request, path: str) -> Response:
+    match request.method:
+        case b"PUT":
+            return await put_file(context, request, path)
+        case b"DELETE":
+            return await delete(context, request, path)
+    if not path or request.entry.rest.endswith(b"/"):
+        return await get_folder(context, request, path)
+    try:
+        return await get_file(context, request, path)
+    except NotFound:
+        await context.admit(request, Action.READ, package_of(path, patterns_of(context.repository)))
+        if not await is_folder(context, path):
+            raise
+        return moved_to_folder(path)
+
+
+async def take_sent(context: FolderContext, request: Request, sent: SentFile) -> Uploaded:
+    """Publish the file of a form, in the repository that takes uploads."""
+    return await take_file(await publish_context(context, request), request, sent)
+
+
+ROUTES: Routes[ListingTurns, str] = Routes(
+    read=_read,
+    answer=_answer,
+    changes=lambda request, _path: request.method not in READS,
+    errors=ERRORS,
+    methods=METHODS,
+)

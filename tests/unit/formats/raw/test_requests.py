@@ -1,0 +1,201 @@
+"""Files are put, read, replaced and removed by their paths, and folders are listed and archived."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tarfile
+import zipfile
+from typing import Any
+
+import pytest
+import pytest_twisted
+
+from tests.support.memory_server import Stack
+
+DATA = b"hello\n"
+OTHER = b"other\n"
+SHA256 = hashlib.sha256(DATA).hexdigest()
+R = "/repositories/main/files"
+
+
+@pytest_twisted.async_yield_fixture
+async def world(stack: Stack) -> Any:
+    """A server with a public raw repository."""
+    await stack.add_repository("files", format="raw", config={"type": "Hosted"})
+    yield stack
+
+
+async def put(stack: Stack, path: str, data: bytes = DATA, status: int = 201, **rest: Any) -> Any:
+    reply = await stack.call("PUT", f"{R}/{path}", raw=data, **rest)
+    assert reply.status == status, reply.body
+    return reply
+
+
+async def test_a_file_is_read_as_it_was_put(world: Stack) -> None:
+    made = await put(world, "tool/1.0/tool.bin")
+    assert made.headers["etag"] == f'"{SHA256}"'
+    assert (await put(world, "tool/1.0/tool.bin", status=200)).body == b"tool/1.0/tool.bin has these bytes already\n"
+    got = await world.call("GET", f"{R}/tool/1.0/tool.bin", who=None)
+    assert (got.status, got.body, got.headers["etag"]) == (200, DATA, f'"{SHA256}"')
+    assert got.headers["x-checksum-sha256"] == SHA256
+    assert got.headers["content-disposition"] == "attachment"
+    part = await world.call("GET", f"{R}/tool/1.0/tool.bin", who=None, headers={"Range": "bytes=1-2"})
+    assert (part.status, part.body) == (206, b"el")
+    same = await world.call("GET", f"{R}/tool/1.0/tool.bin", headers={"If-None-Match": f'"{SHA256}"'})
+    assert same.status == 304
+
+
+@pytest.mark.parametrize("algorithm", ["md5", "sha1", "sha256", "sha512"])
+async def test_checksums_are_beside_files(world: Stack, algorithm: str) -> None:
+    await put(world, "tool/1.0/tool.bin")
+    got = await world.call("GET", f"{R}/tool/1.0/tool.bin.{algorithm}", who=None)
+    assert got.body.decode() == f"{hashlib.new(algorithm, DATA).hexdigest()}  tool.bin\n"
+    assert (await world.call("GET", f"{R}/tool/1.0/none.{algorithm}", who=None)).status == 404
+    await put(world, f"tool/1.0/tool.bin.{algorithm}", b"as it was sent")
+    assert (await world.call("GET", f"{R}/tool/1.0/tool.bin.{algorithm}", who=None)).body == b"as it was sent"
+
+
+async def test_conditions_are_about_what_is_there(world: Stack) -> None:
+    absent = {"If-None-Match": "*"}
+    await put(world, "tool/x", headers=absent)
+    await put(world, "tool/x", OTHER, 412, headers=absent)
+    await put(world, "tool/x", OTHER, 412, headers={"If-Match": '"0"'})
+    await put(world, "tool/x", OTHER, 200, headers={"If-Match": f'"{SHA256}"'})
+    await put(world, "tool/y", OTHER, 412, headers={"If-Match": "*"})
+    assert (await world.call("GET", f"{R}/tool/y")).status == 404
+
+
+async def test_announced_digests_are_compared(world: Stack) -> None:
+    await put(world, "tool/x", headers={"X-Checksum-Sha256": SHA256})
+    refused = await put(world, "tool/y", OTHER, 400, headers={"X-Checksum-Sha256": SHA256})
+    assert refused.body.startswith(b"error: nothing was stored: ")
+    assert (await world.call("GET", f"{R}/tool/y")).status == 404
+
+
+async def test_a_path_is_a_file_or_a_folder(world: Stack) -> None:
+    await put(world, "tool/1.0/x")
+    await put(world, "notes")
+    assert b"with a slash at the end" in (await put(world, "tool/1.0", status=409)).body
+    await put(world, "notes/x", status=409)
+    moved = await world.call("GET", f"{R}/tool/1.0", who=None)
+    assert (moved.status, moved.headers["location"]) == (302, "1.0/")
+
+
+async def test_what_may_be_replaced_says_the_policy_and_a_permission(world: Stack) -> None:
+    policy = {"overwrite": ["*/latest/*"]}
+    await world.add_repository("strict", format="raw", config={"type": "Hosted", "policy": policy})
+    await world.add_user("builder")
+    await world.grant("builder", "main/strict", "read", "write")
+
+    async def send(path: str, data: bytes, who: str = "admin") -> int:
+        return (await world.call("PUT", f"/repositories/main/strict/{path}", raw=data, who=who)).status
+
+    assert [await send("tool/1.0/x", each) for each in (DATA, DATA, OTHER)] == [201, 200, 409]
+    assert [await send("tool/latest/x", each) for each in (DATA, OTHER)] == [201, 200]
+    assert await send("tool/latest/x", DATA, "builder") == 403
+    assert await send("tool/latest/y", DATA, "builder") == 201
+    assert (await world.call("DELETE", "/repositories/main/strict/tool/1.0/x")).status == 204
+    assert await send("tool/1.0/x", OTHER) == 409  # its path is taken for ever
+
+
+async def test_files_versions_and_packages_are_removed(world: Stack) -> None:
+    for path in ("tool/1.0/x", "tool/1.0/y", "tool/2.0/x", "other"):
+        await put(world, path)
+    for path, left in (("tool/1.0/x", 404), ("tool/1.0", 404), ("tool/3.0", 404)):
+        status = (await world.call("DELETE", f"{R}/{path}")).status
+        assert status == (404 if path == "tool/3.0" else 204)
+        assert (await world.call("GET", f"{R}/{path}")).status == left
+    assert (await world.call("GET", f"{R}/tool/2.0/x")).status == 200
+    assert (await world.call("DELETE", f"{R}/tool/")).status == 204
+    assert (await world.call("GET", f"{R}/tool/2.0/x")).status == 404
+    assert (await world.call("GET", f"{R}/other")).status == 200
+    await put(world, "tool/1.0/x", OTHER)  # overwriting is allowed, so a path may be used again
+
+
+async def test_folders_are_pages_and_json(world: Stack) -> None:
+    for path in ("tool/1.0/x y", "tool/2.0/z", "tool/é", "top"):
+        await put(world, "/".join(map(str, path.replace(" ", "%20").replace("é", "%C3%A9").split("/"))))
+    page = await world.call("GET", f"{R}/tool/", who=None)
+    assert b'<a href="1.0/">1.0/</a>' in page.body
+    assert '<a href="%C3%A9">é</a>'.encode() in page.body
+    found = (await world.call("GET", f"{R}/", headers={"Accept": "application/json"})).json
+    assert [(each["name"], each["kind"]) for each in found["entries"]] == [("tool", "folder"), ("top", "file")]
+    assert (await world.call("GET", f"{R}/none/", who=None)).status == 404
+
+
+async def test_a_folder_is_an_archive(world: Stack) -> None:
+    large = bytes(range(256)) * 5000
+    await put(world, "tool/1.0/x", large)
+    await put(world, "tool/2.0/deep/er/y")
+    packed = await world.call("GET", f"{R}/tool/?archive=tar.gz", who=None)
+    with tarfile.open(fileobj=io.BytesIO(packed.body)) as archive:
+        found = {each.name: archive.extractfile(each).read() for each in archive}  # type: ignore[union-attr]
+    assert found == {"1.0/x": large, "2.0/deep/er/y": DATA}
+    packed = await world.call("GET", f"{R}/?archive=zip", who=None)
+    with zipfile.ZipFile(io.BytesIO(packed.body)) as zipped:
+        assert {each: zipped.read(each) for each in zipped.namelist()} == {
+            "tool/1.0/x": large,
+            "tool/2.0/deep/er/y": DATA,
+        }
+    assert (await world.call("GET", f"{R}/tool/?archive=rar", who=None)).status == 400
+
+
+async def test_rules_hide_files_from_pages_archives_and_reads(world: Stack) -> None:
+    await put(world, "tool/1.0/x")
+    await put(world, "tool/2.0/x", OTHER)
+    await world.ok("POST", "/policy/blocks", {"repository": "main/files", "package": "tool", "versions": "2.0"})
+    assert (await world.call("GET", f"{R}/tool/2.0/x", who=None)).status == 403
+    assert (await world.call("GET", f"{R}/tool/2.0/x.sha256", who=None)).status == 403
+    assert (
+        b"x"
+        not in (await world.call("GET", f"{R}/tool/2.0/", who=None)).body.partition(b"../</a>")[2].partition(b"<")[0]
+    )
+    packed = await world.call("GET", f"{R}/tool/?archive=tar.gz", who=None)
+    with tarfile.open(fileobj=io.BytesIO(packed.body)) as archive:
+        assert archive.getnames() == ["1.0/x"]
+
+
+async def test_who_may_read_nothing_learns_nothing_of_folders(world: Stack) -> None:
+    await world.add_repository("secret", format="raw", visibility="private", config={"type": "Hosted"})
+    await world.call("PUT", "/repositories/main/secret/tool/1.0/x", raw=DATA)
+    await world.add_user("eve")
+    for path in ("tool/1.0/x", "tool/1.0", "tool/1.0/", "tool/1.0/x.sha256", "tool/?archive=zip", "none", "none/"):
+        there = await world.call("GET", f"/repositories/main/secret/{path}", who="eve")
+        absent = await world.call("GET", f"/repositories/main/none/{path}", who="eve")
+        assert there.status == absent.status == 404, path
+        assert "location" not in there.headers
+
+
+async def test_a_token_for_one_package_reads_its_folder_alone(world: Stack) -> None:
+    await world.add_repository("private", format="raw", visibility="private", config={"type": "Hosted"})
+    for path in ("tool/1.0/x", "other/1.0/x"):
+        await world.call("PUT", f"/repositories/main/private/{path}", raw=DATA)
+    limits = [{"repository": "main/private", "packages": ["tool"], "actions": ["read", "write"]}]
+    token = await world.token(repositories=limits)
+    statuses = {
+        path: (await world.call("GET", f"/repositories/main/private/{path}", who=token)).status
+        for path in ("tool/1.0/x", "tool/", "tool/?archive=zip", "other/1.0/x", "other/", "")
+    }
+    assert statuses == {"tool/1.0/x": 200, "tool/": 200, "tool/?archive=zip": 200} | dict.fromkeys(
+        ("other/1.0/x", "other/", ""), 403
+    )
+    for path, status in (("tool/2/x", 201), ("other/2/x", 403)):
+        assert (await world.call("PUT", f"/repositories/main/private/{path}", raw=DATA, who=token)).status == status
+
+
+async def test_packages_may_be_deeper_than_the_first_part(world: Stack) -> None:
+    config = {"type": "Hosted", "packages": ["releases/*"]}
+    await world.add_repository("deep", format="raw", config=config)
+    await world.call("PUT", "/repositories/main/deep/releases/tool/1.0/x", raw=DATA)
+    found = await world.ok("GET", "/repository/main%2Fdeep/packages")
+    assert [each["name"] for each in found["items"]] == ["releases/tool"]
+    body = {"name": "b", "storage": "main", "format": "raw", "visibility": "public"}
+    refused = await world.api("POST", "/repository", body | {"config": {"type": "Hosted", "packages": ["a//b"]}})
+    assert (refused.status, refused.pointer) == (422, "/config/packages/0")
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH", "MKCOL", "PROPFIND"])
+async def test_other_methods_are_refused(world: Stack, method: str) -> None:
+    reply = await world.call(method, f"{R}/x", raw=DATA)
+    assert (reply.status, reply.headers["allow"]) == (405, "DELETE, GET, HEAD, PUT")
