@@ -7,15 +7,15 @@ from typing import Final
 
 import pytest
 
-from tests.support.conda_packages import make_conda
+from pkgrepo.composition.core import make_formats
+from pkgrepo.config import Config
 from tests.support.configurations import hosted, proxy, virtual
 from tests.support.container_clients import ADMIN
-from tests.support.gems import make_gem
+from tests.support.format_cases import CASES
+from tests.support.format_cases.case import Case
 from tests.support.http_client import HttpClient, Reply
 from tests.support.images import digest_of, make_image
 from tests.support.maven_bundles import WAIT, artifact, make_zip
-from tests.support.npm_packages import make_publish
-from tests.support.python_packages import make_wheel
 from tests.support.server_process import ServerProcess, running
 
 pytestmark = pytest.mark.server
@@ -23,26 +23,14 @@ pytestmark = pytest.mark.server
 Publish = Callable[[HttpClient, str, str, str], Reply]
 
 
-def publish_npm(wire: HttpClient, repository: str, name: str, version: str) -> Reply:
-    body = make_publish(name, f"{version}.0.0")
-    return wire.put(f"/repositories/main/{repository}/{name}", body, Content_Type="application/json")
+def publishing(case: Case) -> Publish:
+    """How version N.0.0 of a package is published; the response is the first refusal, or else the first one."""
 
+    def publish(wire: HttpClient, repository: str, name: str, version: str) -> Reply:
+        replies = case.replies(wire.below(f"repositories/main/{repository}"), name, f"{version}.0.0")
+        return next((each for each in replies if each.status >= 300), replies[0])
 
-def publish_python(wire: HttpClient, repository: str, name: str, version: str) -> Reply:
-    file, data = make_wheel(name, version)
-    return wire.put(f"/repositories/main/{repository}/{name}/{version}/{file}", data)
-
-
-def publish_gem(wire: HttpClient, repository: str, name: str, version: str) -> Reply:
-    return wire.post(f"/repositories/main/{repository}/api/v1/gems", make_gem(name, version))
-
-
-def publish_maven(wire: HttpClient, repository: str, name: str, version: str) -> Reply:
-    return wire.put(f"/repositories/main/{repository}/com/example/{name}/{version}/{name}-{version}.jar", b"PK\x03\x04")
-
-
-def publish_conda(wire: HttpClient, repository: str, name: str, version: str) -> Reply:
-    return wire.put(f"/repositories/main/{repository}/noarch/{name}-{version}-py_0.conda", make_conda(name, version))
+    return publish
 
 
 def publish_image(wire: HttpClient, repository: str, name: str, version: str) -> Reply:
@@ -53,20 +41,14 @@ def publish_image(wire: HttpClient, repository: str, name: str, version: str) ->
 
 
 FORMATS: Final[dict[str, Publish]] = {
-    "npm": publish_npm,
-    "python": publish_python,
-    "ruby": publish_gem,
-    "maven": publish_maven,
-    "conda": publish_conda,
+    **{name: publishing(case) for name, case in CASES.items()},
     "docker": publish_image,
 }
 
 
-MERGED: Final = {  # what lists the versions of a name, and a file of version N of it
-    "npm": ("{0}", "{0}/-/{0}-{1}.0.0.tgz"),
-    "python": ("simple/{0}/", "{0}/{1}/{0}-{1}-py3-none-any.whl"),
-    "maven": ("com/example/{0}/maven-metadata.xml", "com/example/{0}/{1}/{0}-{1}.jar"),
-}
+MERGED: Final = [  # formats that merge the versions of names
+    name for name, each in make_formats(Config()).items() if "merge_names" in str(each.configurations.schema())
+]
 MERGING: Final = '{ merge_names = ["forked", "com.example:forked"], refuse_upstream_names = true }'
 
 
@@ -132,36 +114,23 @@ def test_a_name_that_an_upstream_has_is_refused(wire: HttpClient, format_: str) 
 
 @pytest.mark.parametrize("format_", MERGED)
 def test_versions_of_a_fork_are_served_beside_those_of_the_upstream(wire: HttpClient, format_: str) -> None:
-    listing, file = MERGED[format_]
-    publish, every = FORMATS[format_], f"/repositories/main/{format_}-merged"
+    case, publish = CASES[format_], FORMATS[format_]
+    every = f"/repositories/main/{format_}-merged"
     forked = publish(wire, f"{format_}-merged", "forked", "2")
     assert (forked.status < 300, forked.headers.get("warning")) == (True, None), "nothing is hidden"
     assert publish(wire, f"{format_}-own", "hidden", "2").status < 300
     for name, expected in (("forked", [200, 200]), ("hidden", [404, 200])):
-        listed = wire.get(f"{every}/{listing.format(name)}").text
+        listed = wire.get(f"{every}{case.document_of(name)}").body
         for version, status in zip("12", expected, strict=True):
-            assert wire.get(f"{every}/{file.format(name, version)}").status == status, (name, version)
-            assert (shown(format_, name, version) in listed) == (status == 200), listed
-    explained = wire.get(f"/api/explain?repository=main/{format_}-merged&package={named(format_, 'forked')}").json
+            assert wire.get(f"{every}{case.file_of(name, f'{version}.0.0')}").status == status, (name, version)
+            assert (case.listing(name, f"{version}.0.0") in listed) == (status == 200), listed
+    explained = wire.get(f"/api/explain?repository=main/{format_}-merged&package={case.named('forked')}").json
     assert [each["step"] for each in explained["steps"]][:1] == ["merged"]
     assert explained["sentence"] == f"served by main/{format_}-own and main/{format_}-mirror"
-    assert wire.delete(f"/api/package/main%2F{format_}-own/{named(format_, 'forked')}").status in (200, 204)
-    listed = wire.get(f"{every}/{listing.format('forked')}").text
-    assert [shown(format_, "forked", each) in listed for each in "12"] == [True, False]
-    assert wire.get(f"{every}/{file.format('forked', '1')}").status == 200
-
-
-def named(format_: str, name: str) -> str:
-    return f"com.example:{name}" if format_ == "maven" else name
-
-
-def shown(format_: str, name: str, version: str) -> str:
-    """The text of a version in a list."""
-    return {
-        "npm": f'"version":"{version}.0.0"',
-        "python": f"{name}-{version}-py3",
-        "maven": f"<version>{version}</version>",
-    }[format_]
+    assert wire.delete(f"/api/package/main%2F{format_}-own/{case.named('forked')}").status in (200, 204)
+    listed = wire.get(f"{every}{case.document_of('forked')}").body
+    assert [case.listing("forked", f"{each}.0.0") in listed for each in "12"] == [True, False]
+    assert wire.get(f"{every}{case.file_of('forked', '1.0.0')}").status == 200
 
 
 def test_a_bundle_with_a_name_that_an_upstream_has_is_refused(wire: HttpClient) -> None:

@@ -21,13 +21,15 @@ class Case:
     How clients publish and read packages of a format.
 
     Patterns have ``{name}`` for the short name of a package, such as ``demo``, and ``{version}``. ``key`` is the whole
-    name, and ``binding`` is how a project owns it. ``put`` publishes a version of a package by its short name; ``more`` publishes what else ``demo`` has beside
-    the two ``versions``, the second of which is its highest release; ``newest`` is its latest version if it is another.
+    name, and ``binding`` is how a project owns it. ``put`` publishes a version of a package by its short name; ``more``
+    publishes what else ``demo`` has beside the two ``versions``, the second of which is its highest release; ``newest``
+    is its latest version if it is another.
 
     ``document`` lists a package, and has the bytes ``listed`` if and only if it lists the version; ``more_documents``
     are those of what ``more`` publishes. ``file`` is a file of a version. ``beside`` are further addresses of that in
     ``demo``, or of what belongs to it: all are refused like it. ``upstream`` is behind the address of a repository that
-    is an upstream.
+    is an upstream. A format that ``restores`` lists what a proxy keeps also after the catalog was lost, while its upstream
+    is away.
 
     ``sent`` is the file of a version as a person sends it in a form: its name, its bytes, and the fields before it.
     ``lock`` makes a lock file, its name and its text, from the short name, a version, and the bytes of ``file``.
@@ -46,6 +48,7 @@ class Case:
     file: str
     beside: tuple[str, ...] = ()
     upstream: str = "/"
+    restores: bool = True
     sent: Callable[[str, str], tuple[str, bytes, Mapping[str, str]]]
     lock: Callable[[str, str, bytes], tuple[str, str]]
 

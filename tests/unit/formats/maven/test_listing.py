@@ -310,9 +310,7 @@ async def test_listings_wait_for_their_turns_and_too_many_are_refused(world):
     directory = world.catalog.peek(find_directory, "d", [world.first.id], [])
     turns = ListingTurns(at_once=1, most_waiting=1)
     async with turns.whole.hold():
-        waiting = Deferred.fromCoroutine(
-            render(world, directory, HTML_PAGE, turns)
-        )
+        waiting = Deferred.fromCoroutine(render(world, directory, HTML_PAGE, turns))
         with pytest.raises(QueueFull):
             await render(world, directory, HTML_PAGE, turns)
         assert not waiting.called
