@@ -13,7 +13,6 @@ from typing import Any
 from attrs import Factory, define
 
 from pkgrepo.concurrency.lru import SizedCache
-from pkgrepo.gateway.responses.spliced_documents import Rendered
 from pkgrepo.http.answering.prepared import PreparedResponse
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
@@ -102,17 +101,6 @@ class ResponseCache:
         """Cache a response that is the same for all clients; ``rest`` are further fields of L{CachedResponse}."""
         size = len(response.body) if isinstance(response.body, bytes) else 0
         self.put(request, CachedResponse(repository, negotiate=lambda _: response, size=size, **rest))
-
-    def put_document(self, request: Request, rendered: Rendered, **rest: Any) -> None:
-        """Cache a package's document, which ``rest`` negotiates, while its state is the present one."""
-        state = rendered.state
-        if state.cacheable:
-            document = rendered.document
-            size = 2 * len(document.body) or len(document.gzip or b"")
-            entry = CachedResponse(
-                state.repository, package=state.package, fresh=state.fresh, ends_s=state.expires_s, size=size, **rest
-            )
-            self.put(request, entry)
 
     def find(self, request: Request, repository: Repository) -> CachedResponse | None:
         """

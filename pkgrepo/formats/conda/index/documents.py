@@ -67,6 +67,11 @@ class StoredDocument:
     shards: Mapping[bytes, Shard] = Factory(dict)
     superseded: list[Shard] = Factory(list)
 
+    @property
+    def size(self) -> int:
+        """Bytes in memory."""
+        return len(self.body) if isinstance(self.body, bytes) else 0
+
 
 def store(pieces: Iterable[bytes]) -> bytes | Content:
     """Pieces as the body of a response. Blocks. :raises StorageFull: there is no room for temporary files"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from functools import partial
 from typing import Any, Final
 
 from attrs import evolve
@@ -10,7 +11,7 @@ from attrs import evolve
 from pkgrepo.errors import NotFound, existing
 from pkgrepo.formats.conda.index.documents import BZ2, GZIP, PLAIN, ZSTD, ChannelLists, StoredDocument
 from pkgrepo.formats.conda.paths import ChannelPath, ShardPath, SubdirPath
-from pkgrepo.gateway.responses.cache import CachedResponse
+from pkgrepo.gateway.package_documents import Found, serve_document
 from pkgrepo.gateway.responses.content import choose_encoding, document_cache_control, file_cache_control
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
@@ -56,28 +57,19 @@ def notices(repository: Repository) -> Response:
 async def get_document(context: Context[ChannelLists], request: Request, form: Form, *, negotiated: bool) -> Response:
     """A document of a hosted channel; if ``negotiated``, in the content coding that the client prefers."""
     services, repository, lists = context.services, context.repository, context.caches
-    generation = services.catalog.generation()
-    wanted = in_coding_for(request, form) if negotiated else form
-    document = await _stored(context, wanted)
-    serial = document.serial
 
-    def again(other: Request) -> Response | None:
-        made = in_coding_for(other, form) if negotiated else form
-        found = lists.at_serial(repository, made.key, serial)
-        return None if found is None else document_response(repository, found, made, negotiated=negotiated)
-
-    services.response_cache.put(
-        request,
-        CachedResponse(
-            repository,
-            package=None,
-            negotiate=again,
+    async def look() -> Found[StoredDocument]:
+        document = await _stored(context, wanted(request, form, negotiated=negotiated))
+        serial = document.serial
+        return Found(
+            document=document,
+            respond=partial(document_response, repository, form, negotiated=negotiated),
+            ready=lambda again: lists.at_serial(repository, wanted(again, form, negotiated=negotiated).key, serial),
             fresh=lambda r: repositories.content_serial(r, repository.id) == serial,
-            size=len(document.body) if isinstance(document.body, bytes) else 0,
-            generation=generation,
-        ),
-    )
-    return document_response(repository, document, wanted, negotiated=negotiated)
+            size=document.size,
+        )
+
+    return await serve_document(services, request, repository, look)
 
 
 async def find_shard(context: Context[ChannelLists], path: ShardPath) -> tuple[str, bytes]:
@@ -119,9 +111,16 @@ async def get_shard(
 
 
 def document_response(
-    repository: Repository, document: StoredDocument, form: Form, *, negotiated: bool, settled: bool = False
+    repository: Repository,
+    form: Form,
+    request: Request,
+    document: StoredDocument,
+    *,
+    negotiated: bool,
+    settled: bool = False,
 ) -> Response:
-    """The response with a document, which has a content coding if it is ``negotiated``."""
+    """The response with a document, which has the content coding for the request if it is ``negotiated``."""
+    form = wanted(request, form, negotiated=negotiated)
     headers: Fields = ((b"Cache-Control", document_cache_control(repository, settled=settled)),)
     if negotiated:
         headers = (*headers, (b"Vary", b"Accept-Encoding"))
@@ -158,6 +157,6 @@ def shards_index(subdir: str) -> Form:
     return Form(subdir, SHARDS_INDEX, ZSTD)
 
 
-def in_coding_for(request: Request, form: Form) -> Form:
-    """A document in the content coding that a client prefers."""
-    return evolve(form, coding=_CODINGS[choose_encoding(request.header(b"accept-encoding"))])
+def wanted(request: Request, form: Form, *, negotiated: bool) -> Form:
+    """The form of a document for a request: if ``negotiated``, in the content coding that its client prefers."""
+    return evolve(form, coding=_CODINGS[choose_encoding(request.header(b"accept-encoding"))]) if negotiated else form

@@ -33,11 +33,11 @@ from pkgrepo.formats.conda.index.documents import (
 )
 from pkgrepo.formats.conda.index.packages import PackageRecords, make_index
 from pkgrepo.formats.conda.index.past import read_past
-from pkgrepo.formats.conda.index.requests import document_response, in_coding_for, shards_index
+from pkgrepo.formats.conda.index.requests import document_response, shards_index, wanted
 from pkgrepo.formats.conda.names import BZ2_DOCUMENT
 from pkgrepo.formats.conda.paths import ShardPath
 from pkgrepo.formats.conda.proxied.members import STEP_MS, Hidden, Selection, find_hidden, shown_records
-from pkgrepo.gateway.responses.cache import CachedResponse
+from pkgrepo.gateway.package_documents import Found, serve_document
 from pkgrepo.gateway.services import Context, Services
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
@@ -320,34 +320,25 @@ async def get_member_document(
     :raises NotFound, UpstreamFailed: see L{find_members} and L{MemberChannels.get}
     """
     services, repository, channels = context.services, context.repository, context.caches
-    generation, config_serial = services.catalog.generation(), services.registry.serial
-    wanted = in_coding_for(request, form) if negotiated else form
-    state = await _state(context, request, form)
-    document, opens_ms = await channels.get(services, repository, state, wanted)
-    settled = state.settled(repository.view)
+    wants = partial(wanted, form=form, negotiated=negotiated)
 
-    def again(other: Request) -> Response | None:
-        made = in_coding_for(other, form) if negotiated else form
-        found = channels.ready(repository, state, made)
-        if found is None:
-            return None
-        return document_response(repository, found, made, negotiated=negotiated, settled=settled)
-
-    if state.cacheable:
+    async def look() -> Found[StoredDocument]:
+        config_serial = services.registry.serial
+        state = await _state(context, request, form)
+        document, opens_ms = await channels.get(services, repository, state, wants(request))
         ends = [each for each in (state.ends_ms, opens_ms) if each is not None]
-        services.response_cache.put(
-            request,
-            CachedResponse(
-                repository,
-                package=None,
-                negotiate=again,
-                fresh=lambda r: state.fresh(r, config_serial),
-                size=len(document.body) if isinstance(document.body, bytes) else 0,
-                generation=generation,
-                ends_s=min(ends) // 1000 if ends else 0,
-            ),
+        settled = state.settled(repository.view)
+        return Found(
+            document=document,
+            respond=partial(document_response, repository, form, negotiated=negotiated, settled=settled),
+            ready=lambda again: channels.ready(repository, state, wants(again)),
+            fresh=lambda r: state.fresh(r, config_serial),
+            size=document.size,
+            cacheable=state.cacheable,
+            ends_s=min(ends) // 1000 if ends else 0,
         )
-    return document_response(repository, document, wanted, negotiated=negotiated, settled=settled)
+
+    return await serve_document(services, request, repository, look)
 
 
 async def find_member_shard(context: Context[MemberChannels], request: Request, path: ShardPath) -> tuple[str, bytes]:

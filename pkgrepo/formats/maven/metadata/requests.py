@@ -37,6 +37,7 @@ from pkgrepo.formats.maven.metadata.joining import (
 )
 from pkgrepo.formats.maven.metadata.reading import VERSION, Plugin
 from pkgrepo.formats.maven.paths import ALGORITHMS, Metadata
+from pkgrepo.gateway.package_documents import Found, found_document, serve_document
 from pkgrepo.gateway.package_files import STALE, answer_file, find_package_file
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Fields, Response
@@ -82,34 +83,28 @@ async def get_metadata(
 async def _joined(
     context: MavenContext, request: Request, target: Metadata, package_key: str, algorithm: str | None
 ) -> Response:
-    services = context.services
-    generation = services.catalog.generation()
-    key, form = document_key(target, package_key)
-    # Maven sends "no-cache" with each request, which would make upstreams be asked each time.
-    state = _without_plain(context, await services.proxy.resolver.state(context.repository, key), target)
-    rendered = await context.caches.documents.get(services.pools, services.view_turns, state, form, "")
-    if target.coordinates is not None and rendered.document.body == _nothing(key, form):
-        # That of a release at an upstream names no versions: to what else it belongs only its artifact tells.
-        released = await _of_release(context, target)
-        if released is not None:
-            return _answer(context, released, target, algorithm)
-        if context.repository.view is not None:
-            raise NotFound("metadata", target.path)
-    warned, settled = (STALE,) if state.stale else (), rendered.state.settled
+    services, documents = context.services, context.caches.documents
 
-    def negotiate(_: Request) -> Response | None:
-        ready = context.caches.documents.ready(rendered.state, form, "")
-        return None if ready is None else _answer(context, ready, target, algorithm, warned, settled=settled)
+    async def look() -> Found[Document] | Response:
+        key, form = document_key(target, package_key)
+        # Maven sends "no-cache" with each request, which would make upstreams be asked each time.
+        state = _without_plain(context, await services.proxy.resolver.state(context.repository, key), target)
+        rendered = await documents.get(services.pools, services.view_turns, state, form, "")
+        if target.coordinates is not None and rendered.document.body == _nothing(key, form):
+            # That of a release at an upstream names no versions: to what else it belongs only its artifact tells.
+            released = await _of_release(context, target)
+            if released is not None:
+                return _answer(context, released, target, algorithm)
+            if context.repository.view is not None:
+                raise NotFound("metadata", target.path)
+        warned = (STALE,) if state.stale else ()
 
-    response = _answer(context, rendered.document, target, algorithm, warned, settled=settled)
-    services.response_cache.put_document(
-        request,
-        rendered,
-        negotiate=negotiate,
-        generation=generation,
-        expires_at=0 if response.last_modified is not None else rendered.document.modified_s or 0,
-    )
-    return response
+        def respond(_: Request, document: Document, *, settled: bool) -> Response:
+            return _answer(context, document, target, algorithm, warned, settled=settled)
+
+        return found_document(services, rendered, respond, lambda _: documents.ready(rendered.state, form, ""))
+
+    return await serve_document(services, request, context.repository, look)
 
 
 def _nothing(key: str, form: str) -> bytes | None:

@@ -15,8 +15,8 @@ from pkgrepo.formats.npm.packument.document import FULL, FULL_TYPE, SHORT, SHORT
 from pkgrepo.formats.npm.paths import PackagePath, RootPath, TarballPath, VersionPath, tarball_path
 from pkgrepo.formats.npm.refusals import version_not_found
 from pkgrepo.formats.npm.search.listing import Listings
+from pkgrepo.gateway.package_documents import Found, answer_document, serve_document
 from pkgrepo.gateway.package_files import answer_file
-from pkgrepo.gateway.responses.cache import CachedResponse
 from pkgrepo.gateway.responses.content import SAFE, Encoding, document_cache_control, document_response
 from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.services import Context
@@ -52,59 +52,46 @@ async def packument(context: Context[Caches], request: Request, path: PackagePat
     """
     name = path.name
     identity = await authorize_read(context, request, name)
-    generation = context.services.catalog.generation()
-    writing = b"write" in request.args if request.raw_query else False
-    if writing and (whole := await _document_for_writing(context, request, identity, name)) is not None:
-        return whole
-    form = FULL if writing else _form(request)
-    found = await state_of(context, request, name)
-    services, packuments = context.services, context.caches.packuments
-    rendered = await packuments.get(services.pools, services.view_turns, found, form, context.url(request))
-    state, document = rendered.state, rendered.document
-    if state.refused is not None and not writing:
-        raise state.refused.with_traceback(None)
-
-    def negotiate(again: Request) -> Response | None:
-        ready = context.caches.packuments.ready(state, _form(again), context.url(again))
-        return None if ready is None else _document_response(context, again, ready, settled=state.settled)
-
-    response = _document_response(context, request, document, settled=state.settled)
-    if state.refused is None:
-        context.services.response_cache.put_document(
-            request,
-            rendered,
-            negotiate=negotiate,
-            generation=generation,
-            by_address=True,
-            expires_at=0 if response.last_modified is not None else document.modified_s or 0,
-        )
-    return _not_stored(response) if writing else response
+    if request.raw_query and b"write" in request.args:
+        return await _document_for_writing(context, request, identity, name)
+    return await answer_document(
+        context.services,
+        request,
+        context.repository,
+        name,
+        context.caches.packuments,
+        _form,
+        address=context.url,
+        respond=partial(_document_response, context),
+        refuses=True,
+    )
 
 
-async def _document_for_writing(
-    context: Context[Caches], request: Request, identity: Identity, name: str
-) -> Response | None:
+async def _document_for_writing(context: Context[Caches], request: Request, identity: Identity, name: str) -> Response:
     """
     The full form of what a change of a package concerns, with the versions that rules hide.
 
     npm writes the document back without the version that it unpublishes, and removes the package if it has only that
-    one. So it must see all that there is, where changes go to. None for callers who may not change the package.
+    one. So it must see all that there is, where changes go to. Callers who may not change the package see what others
+    see.
     """
+    services = context.services
+    state = await _whole_state(context, identity, name) or await state_of(context, request, name)
+    rendered = await context.caches.packuments.get(
+        services.pools, services.view_turns, state, FULL, context.url(request)
+    )
+    return _not_stored(_document_response(context, request, rendered.document, settled=False))
+
+
+async def _whole_state(context: Context[Caches], identity: Identity, name: str) -> PackageState | None:
     services = context.services
     try:
         target = publish_target(services.registry, context.repository)
     except ReadOnly:
         return None
     changes = [(action, target, name) for action in (Action.WRITE, Action.DELETE)]
-    if not any(await services.access.authorizer.may_each(identity, changes)):
-        return None
-    state = await services.proxy.resolver.whole_state(target, name)
-    if state is None:
-        return None
-    rendered = await context.caches.packuments.get(
-        services.pools, services.view_turns, state, FULL, context.url(request)
-    )
-    return _not_stored(_document_response(context, request, rendered.document, settled=False))
+    may = await services.access.authorizer.may_each(identity, changes)
+    return await services.proxy.resolver.whole_state(target, name) if any(may) else None
 
 
 def _not_stored(response: Response) -> Response:
@@ -120,36 +107,37 @@ async def version(context: Context[object], request: Request, path: VersionPath)
     """
     repository, name = context.repository, path.name
     await authorize_read(context, request, name)
-    generation = context.services.catalog.generation()
-    state, fragment = await _find_version(context, request, name, path.selector)
-    if fragment is None:
-        wanted = semver.find_version(path.selector)
-        refused = None if wanted is None else state.refusal_of(wanted.text.__eq__)
-        raise refused or state.refused or version_not_found(path.selector)
 
-    def negotiate(again: Request) -> Response:
-        body = version_document(fragment).replace(BASE, context.url(again).encode())
-        control = document_cache_control(repository, settled=state.settled)
-        return Response(
-            body=body,
-            content_type=FULL_TYPE.encode(),
-            etag=b'"%s"' % hashlib.sha256(body).hexdigest()[:32].encode(),
-            headers=((b"Cache-Control", control), (b"Vary", b"Accept, Accept-Encoding")),
-        )
+    async def look() -> Found[bytes]:
+        state, fragment = await _find_version(context, request, name, path.selector)
+        if fragment is None:
+            wanted = semver.find_version(path.selector)
+            refused = None if wanted is None else state.refusal_of(wanted.text.__eq__)
+            raise refused or state.refused or version_not_found(path.selector)
 
-    if state.cacheable:
-        entry = CachedResponse(
-            repository,
-            package=name,
-            negotiate=negotiate,
+        def respond(again: Request, fragment: bytes) -> Response:
+            body = version_document(fragment).replace(BASE, context.url(again).encode())
+            control = document_cache_control(repository, settled=state.settled)
+            return Response(
+                body=body,
+                content_type=FULL_TYPE.encode(),
+                etag=b'"%s"' % hashlib.sha256(body).hexdigest()[:32].encode(),
+                headers=((b"Cache-Control", control), (b"Vary", b"Accept, Accept-Encoding")),
+            )
+
+        return Found(
+            document=fragment,
+            respond=respond,
+            ready=lambda _: fragment,
             fresh=state.fresh,
             size=2 * len(fragment),
-            generation=generation,
+            cacheable=state.cacheable,
+            package=name,
             by_address=True,
             ends_s=state.expires_s,
         )
-        context.services.response_cache.put(request, entry)
-    return negotiate(request)
+
+    return await serve_document(context.services, request, repository, look)
 
 
 async def dist_tags(context: Context[object], request: Request, name: str) -> Response:

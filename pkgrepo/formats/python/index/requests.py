@@ -17,9 +17,8 @@ from pkgrepo.formats.python.index.project_json import read_listed
 from pkgrepo.formats.python.index.project_lists import MergedLists, Project
 from pkgrepo.formats.python.names import PROVENANCE, file_path, parse_filename, project_key, split_companion
 from pkgrepo.formats.python.versions import version_key
-from pkgrepo.gateway.package_documents import answer_document
+from pkgrepo.gateway.package_documents import Found, answer_document, serve_document
 from pkgrepo.gateway.package_files import answer_file
-from pkgrepo.gateway.responses.cache import CachedResponse
 from pkgrepo.gateway.responses.content import SAFE, choose_encoding, document_cache_control, document_response
 from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.services import Context
@@ -95,10 +94,6 @@ async def page(context: Context[IndexCaches], request: Request, project: str) ->
     if project != key or not slash:
         return _moved(request, (b"../" if slash else b"") + key.encode("ascii") + b"/")
     repository = context.repository
-
-    def respond(request: Request, document: Document, *, settled: bool) -> Response:
-        return _page_response(context, request, document, _page_type(request), settled=settled)
-
     return await answer_document(
         context.services,
         request,
@@ -108,7 +103,7 @@ async def page(context: Context[IndexCaches], request: Request, project: str) ->
         lambda again: _form(_page_type(again)),
         # Links are relative. A view may show all that there is now, and its documents have other ETags.
         address="" if repository.view is None else repository.address,
-        respond=respond,
+        respond=partial(_page_response, context),
     )
 
 
@@ -118,31 +113,23 @@ async def project_list(context: Context[IndexCaches], request: Request) -> Respo
     if not request.raw_path.endswith(b"/"):
         return _moved(request, request.raw_path.rsplit(b"/", 1)[-1] + b"/")
     services, repository, lists = context.services, context.repository, context.caches.lists
-    generation = services.catalog.generation()
-    wanted = _page_type(request)
-    kind = _form(wanted)
+    kind = _form(_page_type(request))
     if repository.type is not RepositoryType.HOSTED or repository.view is not None:
         merged = context.caches.merged_lists
         document = await merged.get(services, repository, kind, revalidate=request.revalidates)
-        return _page_response(context, request, document, wanted)
-    document = await lists.get(services.catalog, services.pools, repository, kind)
+        return _page_response(context, request, document)
 
-    def negotiate(again: Request) -> Response | None:
-        wanted = choose_page_type(again.header(b"accept"), None)
-        return _page_response(context, again, document, wanted) if _form(wanted) == kind else None
-
-    services.response_cache.put(
-        request,
-        CachedResponse(
-            repository,
-            package=None,
-            negotiate=negotiate,
+    async def look() -> Found[Document]:
+        document = await lists.get(services.catalog, services.pools, repository, kind)
+        return Found(
+            document=document,
+            respond=partial(_page_response, context),
+            ready=lambda again: document if _form(_page_type(again)) == kind else None,
             fresh=lambda r: lists.ready(r, repository, kind) is document,
             size=2 * len(document.body),
-            generation=generation,
-        ),
-    )
-    return _page_response(context, request, document, wanted)
+        )
+
+    return await serve_document(services, request, repository, look)
 
 
 async def file(context: Context[object], request: Request, project: str, version: str, filename: str) -> Response:
@@ -310,8 +297,9 @@ def _rank(candidate: tuple[str, str]) -> tuple[int, str]:
 
 
 def _page_response(
-    context: Context[object], request: Request, document: Document, content_type: bytes, *, settled: bool = False
+    context: Context[object], request: Request, document: Document, *, settled: bool = False
 ) -> Response:
+    content_type = _page_type(request)
     headers: Fields = (
         (b"Cache-Control", document_cache_control(context.repository, settled=settled)),
         (b"Vary", b"Accept, Accept-Encoding"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import gzip
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -23,9 +23,8 @@ from pkgrepo.formats.rubygems.index.info import INFO, TEXT_TYPE
 from pkgrepo.formats.rubygems.index.list_files import ListFile
 from pkgrepo.formats.rubygems.names import is_name
 from pkgrepo.formats.rubygems.paths import GemPath, InfoPath, QuickPath, gem_path, quick_path
-from pkgrepo.gateway.package_documents import answer_document
+from pkgrepo.gateway.package_documents import Found, answer_document, serve_document
 from pkgrepo.gateway.package_files import answer_file
-from pkgrepo.gateway.responses.cache import CachedResponse
 from pkgrepo.gateway.responses.content import SMALL, document_cache_control, is_private, plain_body
 from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.services import Context
@@ -127,8 +126,8 @@ async def info(context: Context[IndexCaches], request: Request, path: InfoPath) 
 
 async def names(context: Context[IndexCaches], request: Request) -> Response:
     """The names of all gems with live versions in a hosted repository."""
-    document = await _list(context, request, NAMES)
-    return text_document_response(request, document, repository=context.repository, cpu=context.services.pools.cpu)
+    respond = partial(text_document_response, repository=context.repository, cpu=context.services.pools.cpu)
+    return await _list(context, request, NAMES, respond)
 
 
 async def specs(context: Context[IndexCaches], request: Request, file: str) -> Response:
@@ -137,7 +136,8 @@ async def specs(context: Context[IndexCaches], request: Request, file: str) -> R
 
     It has no Last-Modified: clients compare that with their own clock, and would keep an old list.
     """
-    return packed_response(context.repository, await _list(context, request, file.removesuffix(".gz")))
+    form, repository = file.removesuffix(".gz"), context.repository
+    return await _list(context, request, form, lambda _, document: packed_response(repository, document))
 
 
 async def versions(context: Context[IndexCaches], request: Request) -> Response:
@@ -157,28 +157,22 @@ async def versions(context: Context[IndexCaches], request: Request) -> Response:
     return response
 
 
-async def _list(context: Context[IndexCaches], request: Request, form: str) -> Document:
+async def _list(
+    context: Context[IndexCaches], request: Request, form: str, respond: Callable[[Request, Document], Response]
+) -> Response:
     services, repository, lists = context.services, context.repository, context.caches.lists
-    generation = services.catalog.generation()
-    document = await lists.get(services.catalog, services.pools, repository, form)
 
-    def negotiate(again: Request) -> Response:
-        if form == NAMES:
-            return text_document_response(again, document, repository=repository, cpu=services.pools.cpu)
-        return packed_response(repository, document)
-
-    services.response_cache.put(
-        request,
-        CachedResponse(
-            repository,
-            package=None,
-            negotiate=negotiate,
+    async def look() -> Found[Document]:
+        document = await lists.get(services.catalog, services.pools, repository, form)
+        return Found(
+            document=document,
+            respond=respond,
+            ready=lambda _: document,
             fresh=lambda r: lists.ready(r, repository, form) is document,
             size=2 * len(document.body),
-            generation=generation,
-        ),
-    )
-    return document
+        )
+
+    return await serve_document(services, request, repository, look)
 
 
 async def file(context: Context[object], request: Request, path: GemPath | QuickPath) -> Response:
