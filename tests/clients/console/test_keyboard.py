@@ -152,17 +152,16 @@ def walked(browser: Chromium) -> list[str]:
 def unsent(browser: Chromium) -> list[str]:
     """The forms that neither Enter nor Space on their buttons sends."""
     wrong = []
-    for at, button in enumerate(run(browser, _BUTTONS)):
-        address = run(browser, f"return document.forms[{at}].getAttribute('action')")
+    addresses = run(browser, "return [...document.forms].map(each => each.getAttribute('action'))")
+    for at, (address, button) in enumerate(zip(addresses, run(browser, _BUTTONS), strict=True)):
         if button is None:
             if run(browser, f"return document.forms[{at}].checkVisibility() && !document.forms[{at}].closest('.top')"):
                 wrong.append(f"{address}: it has no button")
             continue
         for key in (Keys.ENTER, Keys.SPACE):
-            before = len(run(browser, "return sent.map(each => each.getAttribute('action'))"))
-            browser.driver.execute_script("arguments[0].focus()", button)
+            browser.driver.execute_script("sent.length = 0; arguments[0].focus()", button)
             press(browser, key)
-            if len(run(browser, "return sent.map(each => each.getAttribute('action'))")) == before:
+            if not run(browser, "return sent.length"):
                 wrong.append(f"{address}: {'Enter' if key == Keys.ENTER else 'Space'}")
     return wrong
 
