@@ -13,12 +13,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from attrs import Factory, define, frozen
+from attrs import Factory, define, evolve, frozen
 from twisted.internet.defer import maybeDeferred
 from twisted.internet.endpoints import serverFromString
 
@@ -28,6 +28,7 @@ from pkgrepo.client.http import Failed
 from pkgrepo.client.profiles import Target
 from pkgrepo.commands.restoring import LIST, WORK, Restored, Wish, fetch_catalog, relocate, restore_blobs, settings_of
 from pkgrepo.composition.core import Core
+from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.repositories.backup.manifests import id_of, read_list
 from pkgrepo.repositories.backup.place import Place, open_place
@@ -41,15 +42,8 @@ from pkgrepo.storage.pools import Pools
 
 USER: Final = "restore-check-" + secrets.token_hex(4)
 WITHHELD: Final = (403, 451)  # statuses of what the rules of a repository keep from everyone
-IMAGES: Final = "docker"
+SAFE: Final = "/@+"  # characters that are not encoded in paths
 YEAR_MS: Final = 366 * 86_400_000
-# The document in which clients find the files of a package, below the repository: by its key, name and a file's path.
-_INDEXES: Final[Mapping[str, Callable[[str, str, str], str]]] = {
-    "python": lambda key, _name, _path: f"simple/{quote(key)}/",
-    "npm": lambda _key, name, _path: quote(name, safe="@"),
-    "ruby": lambda _key, name, _path: f"info/{quote(name)}",
-    "conda": lambda _key, _name, path: f"{path.partition('/')[0]}/repodata.json",
-}
 
 
 @frozen
@@ -62,6 +56,7 @@ class Sample:
     name: str
     path: str
     sha256: str
+    is_image: bool = False
     needs: tuple[str, ...] = ()  # digests of the blobs of an image
 
 
@@ -142,7 +137,7 @@ async def _fetch_all(
             client = Client(reactor, Target(f"http://127.0.0.1:{port.getHost().port}", f"Basic {credentials}"))
             try:
                 for each in chosen:
-                    await _fetch(client, each, proof)
+                    await _fetch(client, each, assembly.core.formats[each.format].client_documents, proof)
             finally:
                 await client.close()
         finally:
@@ -151,24 +146,23 @@ async def _fetch_all(
         await assembly.stop()
 
 
-async def _fetch(client: Client, sample: Sample, proof: Proof) -> None:
+async def _fetch(client: Client, sample: Sample, documents: ClientDocuments, proof: Proof) -> None:
     """Fetch what a client of the format does for one version, and note what is wrong."""
     where = f"{sample.repository}: {sample.name}"
     try:
-        if sample.format == IMAGES:
+        if sample.is_image:
             base = f"/v2/{quote(sample.repository)}/{quote(sample.key)}"
             await _compare(client, f"{base}/manifests/{sample.path}", sample.sha256)
             for digest in sample.needs:
                 await _compare(client, f"{base}/blobs/sha256:{digest}", digest)
         else:
-            base, wanted = f"/repositories/{quote(sample.repository)}", _named_by_index(sample)
-            await _compare(client, f"{base}/{quote(sample.path, safe='/@+')}", sample.sha256)
-            if wanted and sample.format in _INDEXES:
-                index = _INDEXES[sample.format](sample.key, sample.name, sample.path)
-                search = Search(wanted.encode())
-                await client.fetch(f"{base}/{index}", search.write)
-                if not search.found:
-                    raise Failed(f"{index} does not name {wanted}")
+            base = f"/repositories/{quote(sample.repository)}"
+            await _compare(client, f"{base}/{quote(sample.path, safe=SAFE)}", sample.sha256)
+            folder = sample.path.rpartition("/")[0]
+            for each in (*documents.package(sample.key, sample.name), *documents.folder(folder)):
+                wanted = each.named(sample.path, sample.sha256)
+                if wanted:
+                    await _find(client, base, each, wanted)
     except Failed as error:
         if error.status in WITHHELD:
             return
@@ -179,11 +173,12 @@ async def _fetch(client: Client, sample: Sample, proof: Proof) -> None:
         proof.formats.append(sample.format)
 
 
-def _named_by_index(sample: Sample) -> str:
-    """What the index document has of a file; empty for a file beside another one, which it does not name."""
-    if sample.format == "ruby":
-        return sample.sha256 if sample.path.startswith("gems/") else ""
-    return sample.path.rpartition("/")[2].removesuffix(".metadata")
+async def _find(client: Client, base: str, document: ClientDocument, wanted: str) -> None:
+    """:raises Failed: a document does not have some text"""
+    address, search = document.path if document.address is None else document.address, Search(wanted.encode())
+    await client.fetch(f"{base}/{quote(address, safe=SAFE)}", search.write, {"Accept": document.accept})
+    if not search.found:
+        raise Failed(f"{address} does not name {wanted}")
 
 
 async def _compare(client: Client, path: str, sha256: str) -> None:
@@ -238,13 +233,13 @@ def choose(r: Reader, count: int) -> list[Sample]:
     found = [_sample(row) for each in sorted(formats) for row in r.all(_FILES, (each, count))]
     for *row, manifest_id in r.all(_MANIFESTS, (count,)):
         needs = tuple(str(digest) for (digest,) in r.all(_BLOBS, (manifest_id,)))
-        found.append(_sample(row, needs))
+        found.append(evolve(_sample(row), is_image=True, needs=needs))
     return found
 
 
-def _sample(row: Sequence[Any], needs: tuple[str, ...] = ()) -> Sample:
-    repository, format_, key, name, path, sha256 = map(str, row)
-    return Sample(repository, format_, key, name, path, sha256, needs)
+def _sample(row: Sequence[Any]) -> Sample:
+    repository, format_, key, name, path, sha256 = map(str, row[:6])
+    return Sample(repository, format_, key, name, path, sha256)
 
 
 def _isolate(tx: Transaction, password_hash: str, now_ms: int) -> None:

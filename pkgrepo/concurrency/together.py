@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable
+from collections.abc import AsyncIterable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred, DeferredList
@@ -17,3 +17,14 @@ async def together(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
         if not succeeded:
             result.raiseException()
     return [result for _, result in found]
+
+
+async def in_batches(works: AsyncIterable[Coroutine[Any, Any, object]], size: int) -> None:
+    """Do works, ``size`` at a time, each batch when the one before is done. :raises Exception: as ``together`` does"""
+    waiting: list[Coroutine[Any, Any, object]] = []
+    async for each in works:
+        waiting.append(each)
+        if len(waiting) == size:
+            await together(waiting)
+            waiting = []
+    await together(waiting)

@@ -10,6 +10,7 @@ from twisted.application.service import IService
 from twisted.web.resource import IResource
 
 from pkgrepo.concurrency.lru import SizedCache
+from pkgrepo.gateway.client_documents import ClientDocuments
 from pkgrepo.gateway.imported.kinds import Imported
 from pkgrepo.gateway.mirrored.places import Mirrored
 from pkgrepo.gateway.publishing.pipelines import RootExchange
@@ -92,7 +93,7 @@ class Format(StoredFormat):
     ``setup`` are snippets for setting up clients for a repository, by its URL without a slash at the end; ``install``
     those for installing a package from there, by name and version. Who makes a token is shown how ``token_clients`` use
     it: by their setup, or by the ``logins`` at an address of the server, if there are any. ``uploads`` are the files
-    that it takes from forms.
+    that it takes from forms, ``client_documents`` those in which clients find files.
 
     ``probes`` are cheap requests that check the upstream with a URL: addresses, and the statuses of a working upstream.
     They are tried in order, since some upstreams lack the first ones; for ``authorize`` see
@@ -116,6 +117,7 @@ class Format(StoredFormat):
     logins: Callable[[str], Sequence[Snippet]] = lambda _base_url: ()
     install: Callable[[str, str, str], Sequence[Snippet]]
     uploads: Uploads | None = None
+    client_documents: ClientDocuments = field(factory=ClientDocuments)
     proxied: Proxied | None = None
     mirrored: Mirrored
     imported: Imported

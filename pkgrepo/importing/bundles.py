@@ -11,12 +11,12 @@ from typing import Any, Final
 import msgspec
 from attrs import evolve, field, frozen
 
+from pkgrepo.archives.bundle_file import OWN, Content, Facts, PackageFacts, Reading, Stored
 from pkgrepo.errors import DigestMismatch, Invalid, NotFound
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.imported.described import WithLeftOut
 from pkgrepo.gateway.imported.items import Item, Source, SourcePackage, State
 from pkgrepo.gateway.imported.places import Folder, FoundFile, LocalPlace
-from pkgrepo.importing.bundle_file import OWN, Content, Facts, PackageFacts, Reading, Stored
 from pkgrepo.model import VersionState
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 from pkgrepo.repositories.upkeep.jobs import Progress

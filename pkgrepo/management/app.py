@@ -26,6 +26,7 @@ from pkgrepo.management.metrics.exposition import ProcessMetrics, answer_metrics
 from pkgrepo.management.packages import (
     attestations,
     image_contents,
+    paths,
     promotion,
     removal,
     search,
@@ -69,6 +70,7 @@ ROOMS = (
     statistics,
     jobs,
     packages,
+    paths,
     image_contents,
     vulnerabilities,
     advisories,

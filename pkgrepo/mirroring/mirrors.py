@@ -11,10 +11,10 @@ from attrs import define, evolve
 from pkgrepo.errors import Invalid, RepositoryInactive
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.mirrored.locks import Lock
+from pkgrepo.gateway.mirrored.reading import Formats, read_lock
 from pkgrepo.gateway.services import Services
 from pkgrepo.mirroring.engine import MirrorRun
 from pkgrepo.mirroring.patterns import find_wanted, patterns_of
-from pkgrepo.mirroring.reading import Formats, read_lock
 from pkgrepo.model import Actor, Repository
 from pkgrepo.proxy.schema import MirrorPattern
 from pkgrepo.repositories.upkeep.jobs import Jobs, Progress

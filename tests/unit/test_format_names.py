@@ -30,10 +30,7 @@ OTHER_MEANINGS = {
 }
 # Commands that write files as clients of formats do, by the protocols of these.
 COMMANDS = {
-    "commands/proving.py",
     "client/packages/changes.py",
-    "client/transfers/bundles.py",
-    "client/twins/contents.py",
 }
 
 

@@ -1,15 +1,15 @@
 """
 ``pkgrepo bundle write``: repositories in one signed file, for a server without a network.
 
-What a caller may read is fetched by the paths of the clients. Beside the files of versions a bundle has what their
-importers read: the document of each npm package and of each conda folder, with what the bundle has alone, and an OCI
-layout of each image.
+What a caller may read is fetched by the paths of the clients. Beside files a bundle has what their importers read: the
+documents that the server lists for that, with the entries of the files that it has, and an OCI layout of each image.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence, Set
 from datetime import datetime
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
@@ -20,21 +20,7 @@ import click
 import msgspec
 from attrs import define, field, frozen
 
-from pkgrepo.archives.image_layout import Descriptor
-from pkgrepo.client.api import at
-from pkgrepo.client.http import Failed
-from pkgrepo.client.session import Session, checked, remote
-from pkgrepo.client.terminal import Unsound
-from pkgrepo.client.transfers.files import Draft
-from pkgrepo.client.transfers.image_layouts import Fetch, Registry, write_image, write_index
-from pkgrepo.client.transfers.mirror import GivenLock, assign_locks, known_formats
-from pkgrepo.concurrency.together import together
-from pkgrepo.display import plural, size
-from pkgrepo.errors import Invalid
-from pkgrepo.formats.maven.paths import METADATA_NAMES
-from pkgrepo.formats.rubygems.locks import NAME as RUBY
-from pkgrepo.formats.rubygems.paths import is_hidden, public_path
-from pkgrepo.importing.bundle_file import (
+from pkgrepo.archives.bundle_file import (
     BEFORE,
     FACTS,
     FORM,
@@ -46,14 +32,24 @@ from pkgrepo.importing.bundle_file import (
     key_digest,
     read_whole,
 )
-from pkgrepo.mirroring.choosing import Chosen
-from pkgrepo.mirroring.reading import read_lock
+from pkgrepo.archives.image_layout import Descriptor
+from pkgrepo.client.api import at
+from pkgrepo.client.http import Failed
+from pkgrepo.client.session import Session, checked, remote
+from pkgrepo.client.terminal import Unsound
+from pkgrepo.client.transfers.files import Draft
+from pkgrepo.client.transfers.image_layouts import Fetch, Registry, write_image, write_index
+from pkgrepo.client.transfers.mirror import GivenLock, assign_locks
+from pkgrepo.concurrency.together import in_batches
+from pkgrepo.display import plural, size
 from pkgrepo.untrusted.signed_lists import Listed, Manifest, render_list
 
 PARALLEL: Final = 8  # files that are fetched at once
 IN_MEMORY: Final = 4 * 1024 * 1024  # bytes of a file that is fetched; the rest is in a temporary file
 BAD_REQUEST: Final = 400
 WITHHELD: Final = (401, 403, 404, 410, 451)  # statuses of what the caller does not get
+ANY: Final = "*/*"
+LIVE: Final = "live"  # the state of a version that is neither yanked nor deprecated
 SYSTEM: Final = "system"  # the publisher of what a proxy keeps
 
 
@@ -61,26 +57,29 @@ SYSTEM: Final = "system"  # the publisher of what a proxy keeps
 class Bundling:
     """
     What a bundle gets of one repository: ``files`` are in it, ``before`` in earlier ones, ``earlier`` are those of the
-    last bundle. ``chosen`` is what the lock files name; None: everything.
+    last bundle. ``names`` are those of the files that it and earlier ones have, by their folders, and ``withheld`` is
+    what it lacks, with the reason.
     """
 
     client: Any
     path: str
     writer: Writer
     facts: Facts
-    chosen: Chosen | None
     earlier: Mapping[str, Listed]
     files: dict[str, Listed] = field(factory=dict)
     before: dict[str, Listed] = field(factory=dict)
     withheld: list[str] = field(factory=list)
-
-    @property
-    def has(self) -> set[str]:
-        """The paths that it and earlier ones have."""
-        return {*self.files, *self.before}
+    names: dict[str, set[str]] = field(factory=lambda: defaultdict(set))
 
     async def file(self, path: str, sha256: str, size_: int, fetch: Fetch | None = None) -> bool:
         """Add a file with a known digest, which ``fetch`` reads. Returns whether the caller gets it."""
+        if not await self._add(path, sha256, size_, fetch):
+            return False
+        folder, slash, name = path.rpartition("/")
+        self.names[folder + slash].add(name)
+        return True
+
+    async def _add(self, path: str, sha256: str, size_: int, fetch: Fetch | None) -> bool:
         known = self.earlier.get(path)
         if known is not None and known.sha256 == sha256:
             self.before[path] = known
@@ -164,9 +163,11 @@ async def write(
     with checked(lambda: Draft(file, replace=force, alone=True)) as draft:
         writer = Writer(cast("IO[bytes]", draft))
         records = {name: await session.client.get("repository", name) for name in repositories}
-        chosen_locks = assign_locks(given, {name: str(record["format"]) for name, record in records.items()})
+        formats = {name: str(record["format"]) for name, record in records.items()}
+        chosen_locks = await assign_locks(session.client, given, formats)
         for number, (name, record) in enumerate(records.items()):
-            chosen = None if not locks else await _mirror(session, record, chosen_locks[name], only)
+            path = f"{record['storage_name']}/{record['name']}"
+            chosen = None if not locks else await _choose(session, path, chosen_locks[name], only)
             report["repositories"].append(await _write_repository(session, writer, number, record, chosen, last))
         writer.finish()
         draft.keep_durably(None)
@@ -190,23 +191,20 @@ async def _read_last(session: Session, path: Path) -> dict[str, Content]:
         reading.close()
 
 
-async def _mirror(session: Session, record: Any, given: Sequence[GivenLock], only: Sequence[str]) -> Chosen:
-    """Have a repository fetch what lock files name. Returns what they name."""
-    formats = known_formats()
-    chosen = Chosen(formats[record["format"]], only)
-    for each in given:
-        chosen.add(read_lock(each.name, each.text, record["format"], formats))
+async def _choose(session: Session, path: str, given: Sequence[GivenLock], only: Sequence[str]) -> Any:
+    """Have a repository fetch what lock files name. Returns its paths that they name, and what is missing."""
+    wanted = {"locks": [{"name": each.name, "text": each.text} for each in given], "only": list(only)}
+    noted = {}
     if given:
-        used = [{"name": each.name, "text": each.text} for each in given]
-        path = at("repository", f"{record['storage_name']}/{record['name']}", "mirror")
-        job = await session.client.call("POST", path, value={"locks": used, "only": list(only)}, query={"wait": 0})
+        job = await session.client.call("POST", at("repository", path, "mirror"), value=wanted, query={"wait": 0})
         for each in (await session.wait_for(job.value))["problems"]:
-            chosen.note(each["package"], each["item"], each["reason"])
-    return chosen
+            noted[f"{each['package']} {each['item']}".strip()] = each["reason"]
+    found = (await session.client.call("POST", at("repository", path, "paths"), value=wanted)).value
+    return {"items": found["items"], "missing": {**found["missing"], **noted}}
 
 
 async def _write_repository(
-    session: Session, writer: Writer, number: int, record: Any, chosen: Chosen | None, last: Mapping[str, Content]
+    session: Session, writer: Writer, number: int, record: Any, chosen: Any, last: Mapping[str, Content]
 ) -> dict[str, Any]:
     path = f"{record['storage_name']}/{record['name']}"
     earlier = last.get(path)
@@ -215,13 +213,10 @@ async def _write_repository(
         path,
         writer,
         Facts(format=record["format"]),
-        chosen,
         {} if earlier is None else {**earlier.before, **earlier.files},
     )
-    make = FORMATS.get(record["format"])
-    if make is None:
-        raise Invalid(f"repositories of the format {record['format']} have no bundle")
-    await make(work)
+    listed = session.client.items("repository", path, "paths") if chosen is None else _each(chosen["items"])
+    await add_listed(work, listed, is_chosen=chosen is not None)
     work.document(FACTS, msgspec.json.encode(work.facts))
     work.document(BEFORE, render_list(work.before))
     text = render_list(work.files)
@@ -240,7 +235,8 @@ async def _write_repository(
     )
     writer.add(f"repositories/{number}.list", text)
     writer.add(f"repositories/{number}.json", msgspec.json.encode(manifest))
-    missing = [*work.withheld, *(() if chosen is None else chosen.missing())]
+    absent = {} if chosen is None else chosen["missing"]
+    missing = [*work.withheld, *(f"{name}: {reason}" for name, reason in absent.items())]
     return {
         "repository": path,
         "files": len(work.files) - 2,
@@ -251,121 +247,126 @@ async def _write_repository(
     }
 
 
-async def _add_packages(work: Bundling) -> list[Any]:
-    """Add the files of all versions of all packages, and what is known of them. Returns the packages that have any."""
-    found: list[Any] = []
-    waiting: list[Coroutine[Any, Any, None]] = []
-    async for package in work.client.items("repository", work.path, "packages"):
-        if work.chosen is not None and not work.chosen.has_package(str(package["key"])):
-            continue
-        found.append(package)
-        waiting.append(_add_package(work, package))
-        if len(waiting) == PARALLEL:
-            await together(waiting)
-            waiting = []
-    await together(waiting)
-    return found
+async def _each(items: Sequence[Any]) -> AsyncIterator[Any]:
+    for each in items:
+        yield each
 
 
-async def _add_package(work: Bundling, package: Any) -> None:
-    key = str(package["key"])
-    place = ("package", work.path, key, "versions")
-    facts = PackageFacts()
-    async for version in work.client.items(*place):
-        text, published_ms = str(version["version"]), _time_ms(version["published_at"])
-        some = [each async for each in work.client.items(*place, text, "files")]
-        added = 0
-        for each in some:
-            path, digests = str(each["path"]), each["digests"]
-            hidden = work.facts.format == RUBY and is_hidden(path)
-            if work.chosen is not None and not work.chosen.takes(key, text, public_path(path), digests):
-                continue
-            if hidden:  # nobody gets the file of a yanked gem; what was taken in of it before is yanked there, too
-                added += 1
-                if work.chosen is not None:
-                    work.withheld.append(f"{public_path(path)}: it is yanked")
-                continue
-            if not await work.file(path, digests["sha256"], each["size"]):
-                continue
-            added += 1
-            at_ms = _time_ms((each.get("upstream") or {}).get("published_at")) or published_ms
-            if at_ms is not None:
-                work.facts.times[path] = at_ms
-        if added:
-            publisher = str(version["publisher"] or "")
-            state = str(version["state"])
-            facts.versions[text] = VersionFacts(
-                published_ms=published_ms,
-                publisher="" if publisher == SYSTEM else publisher,
-                state="" if state == "live" else state,
-                reason=str(version["reason"] or ""),
-            )
-    if facts.versions:
-        work.facts.packages[key] = facts
+async def add_listed(work: Bundling, listed: AsyncIterator[Any], *, is_chosen: bool) -> None:
+    """Add what a repository has of what is listed: files, the documents that are read again, and images."""
+    documents, images = dict[str, Any](), dict[str, list[Any]]()
+
+    async def files() -> AsyncIterator[Coroutine[Any, Any, None]]:
+        async for each in listed:
+            path = str(each["path"])
+            if each["kind"] == "file":
+                yield _file(work, each, is_chosen=is_chosen)
+            elif each["kind"] == "image":
+                images.setdefault(path, []).append(each)
+            elif each.get("stored") or each.get("selection"):
+                documents.setdefault(path, each)
+
+    async def others() -> AsyncIterator[Coroutine[Any, Any, None]]:
+        for each in documents.values():
+            yield _document(work, each)
+        for image, versions in images.items():
+            yield _image(work, image, versions)
+
+    await in_batches(files(), PARALLEL)
+    await in_batches(others(), PARALLEL)
+    work.facts.packages = dict(sorted(work.facts.packages.items()))
 
 
-async def _add_npm(work: Bundling) -> None:
-    """Tarballs, and the document of each package with the versions that are there."""
-    packages = await _add_packages(work)
-    for at_index in range(0, len(packages), PARALLEL):
-        await together(_add_packument(work, str(each["name"])) for each in packages[at_index : at_index + PARALLEL])
-
-
-async def _add_packument(work: Bundling, name: str) -> None:
-    prefix = f"{name}/-/"
-    tarballs = {path.rpartition("/")[2] for path in work.has if path.startswith(prefix)}
-    if not tarballs:
+async def _file(work: Bundling, listed: Any, *, is_chosen: bool) -> None:
+    """Add a file, with what is known of its version; of one that nobody gets, such as a yanked gem, only that."""
+    path, state = str(listed["path"]), str(listed.get("state", LIVE))
+    published_ms = _time_ms(listed.get("published_at"))
+    if listed.get("withheld"):
+        if is_chosen:
+            work.withheld.append(f"{listed.get('address', path)}: it is {state}")
+    elif not await work.file(path, listed["sha256"], listed["size"]):
         return
-    document = msgspec.json.decode(await work.fetch(name, "application/json"))
-    versions = {
-        text: manifest
-        for text, manifest in document.get("versions", {}).items()
-        if str(manifest.get("dist", {}).get("tarball", "")).rpartition("/")[2] in tarballs
-    }
-    tags = {tag: text for tag, text in document.get("dist-tags", {}).items() if text in versions}
-    times = {key: text for key, text in document.get("time", {}).items() if key in versions}
-    data = {**document, "versions": versions, "dist-tags": tags, "time": times}
-    work.document(f"{name}/package.json", msgspec.json.encode(data))
-
-
-async def _add_conda(work: Bundling) -> None:
-    """Packages, and the document of each folder with the records of those that are there."""
-    await _add_packages(work)
-    for subdir in sorted({path.partition("/")[0] for path in work.has if "/" in path}):
-        document = msgspec.json.decode(
-            await work.fetch(f"{subdir}/repodata.json", "application/json"), type=dict[str, msgspec.Raw]
+    else:
+        at_ms = _time_ms(listed.get("origin_at")) or published_ms
+        if at_ms is not None:
+            work.facts.times[path] = at_ms
+    if "package" in listed:
+        publisher = str(listed.get("publisher") or "")
+        work.facts.packages.setdefault(listed["package"], PackageFacts()).versions[listed["version"]] = VersionFacts(
+            published_ms=published_ms,
+            publisher="" if publisher == SYSTEM else publisher,
+            state="" if state == LIVE else state,
+            reason=str(listed.get("reason") or ""),
         )
-        kept: dict[str, Any] = {"info": {"subdir": subdir}}
-        for member in ("packages", "packages.conda"):
-            records = msgspec.json.decode(document.get(member, msgspec.Raw(b"{}")), type=dict[str, msgspec.Raw])
-            kept[member] = {name: raw for name, raw in records.items() if f"{subdir}/{name}" in work.has}
-        work.document(f"{subdir}/repodata.json", msgspec.json.encode(kept))
 
 
-async def _add_images(work: Bundling) -> None:
-    """An OCI layout of each image, with its tags."""
-    registry = Registry(work.client, work.path)
-    async for package in work.client.items("repository", work.path, "packages"):
-        image = str(package["key"])
-        if work.chosen is not None and not work.chosen.has_package(image):
+async def _document(work: Bundling, listed: Any) -> None:
+    """Add a document that is stored, or one with the entries of the files that are there."""
+    path, selection = str(listed["path"]), listed.get("selection")
+    names = work.names.get(selection["below"], set()) if selection else set()
+    if selection and not names:
+        return
+    try:
+        data = await work.fetch(listed.get("address", path), listed.get("accept", ANY))
+    except Failed as error:
+        if selection or error.status not in WITHHELD:
+            raise
+        return
+    if selection:
+        path, data = selection["path"], select(data, selection, names)
+    work.document(path, data)
+
+
+def select(data: bytes, selection: Any, names: Set[str]) -> bytes:
+    """The entries of a JSON document that are of files with these names, see the operation that lists paths."""
+    document = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    found, keys = dict[str, Any](), set[str]()
+    for member, place in selection["files"].items():
+        some = {key: raw for key, raw in _entries(document, member).items() if _name(raw, place, key) in names}
+        keys |= some.keys()
+        found[member] = some
+    for member in selection["keys"]:
+        found[member] = {key: raw for key, raw in _entries(document, member).items() if key in keys}
+    for member in selection["values"]:
+        every = _entries(document, member).items()
+        found[member] = {key: raw for key, raw in every if msgspec.json.decode(raw) in keys}
+    whole = selection["whole"]
+    others = document if whole is None else {key: raw for key, raw in document.items() if key in whole}
+    return msgspec.json.encode({**others, **found})
+
+
+def _entries(document: Mapping[str, msgspec.Raw], member: str) -> dict[str, msgspec.Raw]:
+    return msgspec.json.decode(document.get(member, msgspec.Raw(b"{}")), type=dict[str, msgspec.Raw])
+
+
+def _name(entry: msgspec.Raw, place: Sequence[str], key: str) -> str:
+    """The name of the file that an entry is about."""
+    if not place:
+        return key
+    value = msgspec.json.decode(entry)
+    for member in place:
+        value = value.get(member, "") if isinstance(value, dict) else ""
+    return str(value).rpartition("/")[2]
+
+
+async def _image(work: Bundling, image: str, versions: Sequence[Any]) -> None:
+    """Add the OCI layout of an image with its tags."""
+    registry, layout = Registry(work.client, work.path), _Layout(work, image)
+    entries, facts = list[Descriptor](), PackageFacts()
+    for each in versions:
+        if "version" not in each:
             continue
-        entries: list[Descriptor] = []
-        facts = PackageFacts()
-        layout = _Layout(work, image)
-        async for version in work.client.items("package", work.path, image, "versions"):
-            reference = str(version["version"])
-            if work.chosen is not None and not work.chosen.takes(image, reference, "", {}):
-                continue
-            try:
-                entries.append(await write_image(registry, image, reference, layout))
-                facts.versions[reference] = VersionFacts(published_ms=_time_ms(version["published_at"]))
-            except Failed as error:
-                if error.status not in WITHHELD:
-                    raise
-                work.withheld.append(f"{image}:{reference}: {error}")
-        if entries:
-            await write_index(layout, entries)
-            work.facts.packages[image] = facts
+        reference = str(each["version"])
+        try:
+            entries.append(await write_image(registry, image, reference, layout))
+            facts.versions[reference] = VersionFacts(published_ms=_time_ms(each.get("published_at")))
+        except Failed as error:
+            if error.status not in WITHHELD:
+                raise
+            work.withheld.append(f"{image}:{reference}: {error}")
+    if entries:
+        await write_index(layout, entries)
+        work.facts.packages[image] = facts
 
 
 @frozen
@@ -384,39 +385,5 @@ class _Layout:
         self.work.document(f"{self.folder}/{path}", data)
 
 
-async def _add_plain(work: Bundling) -> None:
-    await _add_packages(work)
-
-
-async def _add_maven(work: Bundling) -> None:
-    """Files of versions and, without lock files, those that belong to none: plain files, and metadata of groups."""
-    await _add_packages(work)
-    folders = [] if work.chosen is not None else [""]
-    while folders:
-        folder = folders.pop()
-        async for item in work.client.items("repository", work.path, "tree", *folder.split("/")):
-            path, name = str(item["path"]), str(item["path"]).rpartition("/")[2]
-            if item["kind"] == "folder":
-                folders.append(path)
-            elif name in METADATA_NAMES:
-                try:
-                    work.document(path, await work.fetch(path, "*/*"))
-                except Failed as error:
-                    if error.status not in WITHHELD:
-                        raise
-            elif path not in work.has and item["digest"]:
-                await work.file(path, str(item["digest"]).removeprefix("sha256:"), int(item["size"]))
-
-
 def _time_ms(text: Any) -> int | None:
     return round(datetime.fromisoformat(text).timestamp() * 1000) if isinstance(text, str) else None
-
-
-FORMATS: Final[Mapping[str, Callable[[Bundling], Awaitable[None]]]] = {
-    "conda": _add_conda,
-    "docker": _add_images,
-    "maven": _add_maven,
-    "npm": _add_npm,
-    "python": _add_plain,
-    "ruby": _add_plain,
-}

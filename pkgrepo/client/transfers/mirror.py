@@ -11,16 +11,13 @@ from typing import Any, Final, Self
 import click
 from attrs import frozen
 
-from pkgrepo.client.api import at
+from pkgrepo.client.api import Client, at
 from pkgrepo.client.printer import Printer
 from pkgrepo.client.session import Session, checked, remote
 from pkgrepo.client.terminal import Unsound
 from pkgrepo.client.transfers.files import sha256_of
-from pkgrepo.config import Config
 from pkgrepo.display import plural, size
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.maven.mirrored import FOLDER_LIST
-from pkgrepo.mirroring.reading import Formats, find_formats
 
 WORDS: Final = {
     "refused": "refused",
@@ -30,6 +27,7 @@ WORDS: Final = {
     "left_out": "not of a registry",
 }
 
+FOLDER_LIST: Final = "list of a local Maven repository"  # the name by which the server knows the list of a folder
 _OWN: Final = re.compile(  # of Maven itself, beside the files of repositories
     r"_remote\.repositories|.*\.lastUpdated|.*\.lock|resolver-status\.properties|m2e-.*|.*\.(md5|sha1|sha256|sha512|part)"
 )
@@ -107,12 +105,14 @@ class GivenLock:
         return cls(repository, *read_given(Path(place)))
 
 
-def assign_locks(given: Sequence[GivenLock], formats: Mapping[str, str]) -> dict[str, list[GivenLock]]:
+async def assign_locks(
+    client: Client, given: Sequence[GivenLock], formats: Mapping[str, str]
+) -> dict[str, list[GivenLock]]:
     """The lock files that are for each repository. :raises Invalid: one is for none, or it is not clear for which"""
     found: dict[str, list[GivenLock]] = {name: [] for name in formats}
-    known = known_formats() if given else {}
     for each in given:
-        possible = find_formats(each.name, each.text, known)
+        asked = {"name": each.name, "text": each.text}
+        possible = (await client.call("POST", at("lock-formats"), value=asked)).value["formats"]
         fitting = [each.repository] if each.repository else [name for name in formats if formats[name] in possible]
         if not fitting:
             raise Invalid(f"none of these repositories has the format of {each.name}")
@@ -121,13 +121,6 @@ def assign_locks(given: Sequence[GivenLock], formats: Mapping[str, str]) -> dict
         for name in fitting:
             found[name].append(each)
     return found
-
-
-def known_formats() -> Formats:
-    """What formats say of lock files. They are imported for the first one: that takes a second."""
-    from pkgrepo.composition.core import make_formats  # noqa: PLC0415 - see above
-
-    return {name: each.mirrored for name, each in make_formats(Config()).items()}
 
 
 def read_given(path: Path) -> tuple[str, str]:

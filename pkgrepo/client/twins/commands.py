@@ -21,7 +21,7 @@ from pkgrepo.storage.blobs.s3.bucket import BucketFailed
 from pkgrepo.untrusted.signed_lists import Manifest
 
 from .bucket import BucketTwin, verify_bucket
-from .contents import FORMATS, Export
+from .contents import Export, export_repository
 from .folder import FolderTwin
 from .folder import verify as verify_folder
 from .lists import Twin
@@ -164,12 +164,9 @@ async def _export_once(session: Session, record: Any, twin: Twin, base_url: str,
     """Write the twin as it is now. Returns the number of the last event, which is ``seq`` if nothing has changed."""
     path = f"{record['storage_name']}/{record['name']}"
     work = Export(session.client, path, str(record["url"]).rstrip("/"), base_url, twin)
-    make = FORMATS.get(record["format"])
-    if make is None:
-        raise Invalid(f"repositories of the format {record['format']} have no twin")
     written = twin.written
     try:
-        await make(work)
+        await export_repository(work)
     except Failed as error:
         latest = await _last_event(session, record) if error.status == 404 else seq
         if latest == seq:

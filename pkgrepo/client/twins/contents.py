@@ -1,29 +1,17 @@
 """
-What the twin of each format consists of: where a document of the server is a file.
+What a static twin consists of: the files of a repository at their paths, and the documents in which clients find them.
 
-=======  ==============================================================================================================
-format   documents, beside the files of all versions at their own paths
-=======  ==============================================================================================================
-python   ``simple/index.html`` and ``simple/index.json``, and both for each project
-npm      ``NAME/index.json``, also of ``@scope/NAME``; with the addresses of tarballs below the twin's address;
-         attestations, and the keys of signatures
-maven    ``maven-metadata.xml`` of each folder that has one, and the checksums beside every file
-ruby     the compact index (``versions``, ``names``, ``info/``) and the legacy one (``specs.4.8.gz`` and the others)
-conda    ``SUBDIR/repodata.json`` with its packed form, and ``channeldata.json``
-docker   an OCI image layout in a folder of each image, with all its tags
-=======  ==============================================================================================================
-
-A twin whose place has addresses, as a bucket has, has a document of a folder also at the folder's address, which is
-``simple/NAME/`` or ``NAME`` for npm.
+The server lists both, with the path of the file that stands for each document. An image is an OCI layout in a folder of
+its name, with all its tags. A twin whose place has addresses, as a bucket has, has a document of a folder also at the
+folder's address.
 """
 
 from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -34,27 +22,18 @@ from pkgrepo.archives.image_layout import Descriptor
 from pkgrepo.client.api import Client
 from pkgrepo.client.http import Failed
 from pkgrepo.client.transfers.image_layouts import Fetch, Registry, write_image, write_index
-from pkgrepo.concurrency.together import together
+from pkgrepo.concurrency.together import in_batches
 from pkgrepo.errors import DigestMismatch, Invalid
-from pkgrepo.formats.rubygems.paths import is_hidden
 from pkgrepo.untrusted.signed_lists import Listed
 
 from .lists import OCTETS, Twin, write
 
-HTML: Final = "text/html"
-JSON: Final = "application/vnd.pypi.simple.v1+json"
-CHECKSUMS: Final = (".md5", ".sha1", ".sha256", ".sha512")
-PARALLEL: Final = 8  # packages that are exported at once
+ANY: Final = "*/*"
+PARALLEL: Final = 8  # files that are fetched at once
 # of paths that no file can have here: a file and a folder of one name, a name that is too long for the disk
 UNUSABLE: Final = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
 BAD_REQUEST: Final = 400
 WITHHELD: Final = (401, 403, 404, 410, 451)  # statuses of what the caller does not get
-ATTESTATIONS: Final = "-/npm/v1/attestations"
-KEYS: Final = "-/npm/v1/keys"
-LISTS: Final = ("versions", "names", "specs.4.8.gz", "latest_specs.4.8.gz", "prerelease_specs.4.8.gz")
-REPODATA: Final = ("repodata.json", "repodata.json.zst", "current_repodata.json", "current_repodata.json.zst")
-# Clients ask for those of their machine, also where a channel has no package of it.
-SUBDIRS: Final = ("noarch", "linux-64", "linux-aarch64", "osx-64", "osx-arm64", "win-64")
 _PREFIX: Final = re.compile(r"https?://[^/\s]+(/.*)?")
 
 
@@ -87,7 +66,7 @@ class Export:
         elif not await self._fetch([path], quote(path, safe="/@+"), sha256, {}):
             self.withheld += 1
 
-    async def document(self, path: str, source: str = "", accept: str = "*/*", *, address: str = "") -> bool:
+    async def document(self, path: str, source: str = "", accept: str = ANY, *, address: str = "") -> bool:
         """
         Fetch a document that the server makes. Returns whether there is one.
 
@@ -133,47 +112,55 @@ class Export:
         return True
 
 
-async def export_python(export: Export) -> None:
-    """Wheels and sdists, and the simple index in both forms."""
-
-    async def one(package: Any) -> None:
-        key = str(package["key"])
-        await _stored_files(export, package)
-        await _simple(export, f"simple/{key}/")
-
-    await _each_package(export, one)
-    await _simple(export, "simple/")
+async def export_repository(export: Export) -> None:
+    """Fetch all that the server lists. :raises Invalid: the address of the twin is needed, and not known"""
+    await in_batches(_works(export), PARALLEL)
 
 
-async def _simple(export: Export, folder: str) -> None:
-    await export.document(f"{folder}index.html", quote(folder), HTML, address=folder)
-    await export.document(f"{folder}index.json", quote(folder), JSON)
+async def _works(export: Export) -> AsyncIterator[Coroutine[Any, Any, None]]:
+    images, listed = dict[str, list[str]](), set[str]()
+    async for each in export.client.items("repository", export.repository, "paths"):
+        path = str(each["path"])
+        if each["kind"] == "image":
+            images.setdefault(path, []).extend(filter(None, [each.get("version")]))
+        elif path not in listed and not each.get("withheld"):
+            listed.add(path)
+            yield _path(export, each)
+    registry = Registry(export.client, export.repository)
+    for name, references in images.items():
+        yield _images(registry, _Layout(export, name), references)
 
 
-async def export_npm(export: Export) -> None:
-    """Tarballs and packuments. :raises Invalid: the address of the twin is not known"""
+async def _path(export: Export, listed: Any) -> None:
+    """Fetch a file or a document, and the documents beside it."""
+    path = str(listed["path"])
+    if listed["kind"] == "file":
+        await export.file(path, listed["sha256"])
+    elif listed.get("absolute"):
+        await _moved(export, listed)
+    else:
+        source, accept = quote(listed.get("address", path), safe="/@+"), listed.get("accept", ANY)
+        await export.document(path, source, accept, address=listed.get("folder", ""))
+    if path in export.files:
+        for ending in listed.get("beside", ()):
+            await export.document(path + ending)
+
+
+async def _moved(export: Export, listed: Any) -> None:
+    """Fetch a document that has addresses of files, and give it those of the twin."""
+    path = str(listed["path"])
     if _PREFIX.fullmatch(export.base_url) is None:
-        raise Invalid("packages of npm have the address of their tarballs: give that of the twin by --base-url")
+        raise Invalid(f"{path} has addresses of files: give that of the twin by --base-url")
     old, new = (json_text(f"{each}/") for each in (export.url, export.base_url.rstrip("/")))
-
-    async def one(package: Any) -> None:
-        name = str(package["name"])
-        await _stored_files(export, package)
-        path = f"/repositories/{quote(export.repository)}/{quote(name, safe='@')}"
-        try:
-            packument = await export.client.call("GET", path)
-        except Failed as error:
-            if error.status in WITHHELD:
-                return
-            raise
-        for version, manifest in packument.value["versions"].items():
-            if "attestations" in manifest.get("dist", {}):
-                place = f"{ATTESTATIONS}/{name}@{version}"
-                await export.document(place, quote(place, safe="/@"))
-        await export.write(f"{name}/index.json", packument.body.replace(old, new), address=name)
-
-    await _each_package(export, one)
-    await export.document(KEYS)
+    place = f"/repositories/{quote(export.repository)}/{quote(listed.get('address', path), safe='/@+')}"
+    try:
+        document = await export.client.call("GET", place, headers={"Accept": listed.get("accept", ANY)})
+    except Failed as error:
+        if error.status in WITHHELD:
+            return
+        raise
+    data, kind = document.body.replace(old, new), document.headers.get("content-type", OCTETS)
+    await export.write(path, data, kind, address=listed.get("folder", ""))
 
 
 def json_text(url: str) -> bytes:
@@ -181,70 +168,18 @@ def json_text(url: str) -> bytes:
     return msgspec.json.encode(url)[:-1]
 
 
-async def export_maven(export: Export) -> None:
-    """The tree with the metadata of its folders, and the checksums of all files."""
-    folders = [""]
-    while folders:
-        folder = folders.pop()
-        async for item in export.client.items("repository", export.repository, "tree", *folder.split("/")):
-            path = str(item["path"])
-            if item["kind"] == "folder":
-                folders.append(path)
-            else:
-                digest = item["digest"]
-                await export.file(path, str(digest).removeprefix("sha256:") if digest else None)
-                if path in export.files:
-                    await _checksums(export, path)
-        metadata = f"{folder}/maven-metadata.xml".lstrip("/")
-        if metadata not in export.files and await export.document(metadata):
-            await _checksums(export, metadata)
-
-
-async def _checksums(export: Export, path: str) -> None:
-    for ending in CHECKSUMS:
-        await export.document(path + ending)
-
-
-async def export_ruby(export: Export) -> None:
-    """Gems, and both kinds of index."""
-
-    async def one(package: Any) -> None:
-        await _stored_files(export, package, is_hidden)
-        await export.document(f"info/{package['name']}")
-
-    await _each_package(export, one)
-    for each in LISTS:
-        await export.document(each)
-
-
-async def export_conda(export: Export) -> None:
-    """The packages of all subdirs, and their documents."""
-    await _each_package(export, partial(_stored_files, export))
-    for subdir in sorted({*SUBDIRS, *(path.partition("/")[0] for path in export.files if "/" in path)}):
-        for name in REPODATA:
-            await export.document(f"{subdir}/{name}")
-    await export.document("channeldata.json")
-
-
-async def export_images(export: Export) -> None:
-    """An OCI layout of each image; one whose name lies below that of another has its own folder there."""
-    registry = Registry(export.client, export.repository)
-
-    async def one(package: Any) -> None:
-        image = str(package["key"])
-        export.listed += 1
-        layout = _Layout(export, image)
-        entries: list[Descriptor] = []
-        async for version in export.client.items("package", export.repository, image, "versions"):
-            try:
-                entries.append(await write_image(registry, image, str(version["version"]), layout))
-            except Failed as error:
-                if error.status not in WITHHELD:
-                    raise
-                export.withheld += 1
-        await write_index(layout, entries)
-
-    await _each_package(export, one)
+async def _images(registry: Registry, layout: _Layout, references: Sequence[str]) -> None:
+    """Write the layout of an image with its tags and digests."""
+    export, entries = layout.export, list[Descriptor]()
+    export.listed += 1
+    for each in references:
+        try:
+            entries.append(await write_image(registry, layout.folder, each, layout))
+        except Failed as error:
+            if error.status not in WITHHELD:
+                raise
+            export.withheld += 1
+    await write_index(layout, entries)
 
 
 @frozen
@@ -270,34 +205,3 @@ class _Layout:
     async def document(self, path: str, data: bytes, media_type: str) -> None:
         """Write a small file."""
         await self.export.write(f"{self.folder}/{path}", data, media_type)
-
-
-async def _each_package(export: Export, work: Callable[[Any], Coroutine[Any, Any, None]]) -> None:
-    """Do the work of each package, a few at a time."""
-    some: list[Any] = []
-    async for package in export.client.items("repository", export.repository, "packages"):
-        some.append(package)
-        if len(some) == PARALLEL:
-            await together(work(each) for each in some)
-            some = []
-    await together(work(each) for each in some)
-
-
-async def _stored_files(export: Export, package: Any, withdrawn: Callable[[str], bool] = lambda _path: False) -> None:
-    """Fetch the files of all versions but those that are ``withdrawn``, by their paths."""
-    place = ("package", export.repository, str(package["key"]), "versions")
-    async for version in export.client.items(*place):
-        async for file in export.client.items(*place, str(version["version"]), "files"):
-            if withdrawn(str(file["path"])):
-                continue
-            await export.file(str(file["path"]), file["digests"].get("sha256"))
-
-
-FORMATS: Final[Mapping[str, Callable[[Export], Awaitable[None]]]] = {
-    "python": export_python,
-    "npm": export_npm,
-    "maven": export_maven,
-    "ruby": export_ruby,
-    "conda": export_conda,
-    "docker": export_images,
-}

@@ -27,6 +27,7 @@ from pkgrepo.formats.conda.versions import RANGES, accepts
 from pkgrepo.formats.conda.wheels.following import WheelFollower
 from pkgrepo.formats.conda.wheels.reading import FirstReads
 from pkgrepo.formats.conda.wheels.requirements import conda_name, projects_of
+from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments, Selection
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
@@ -47,6 +48,9 @@ from .setup import install_snippets, snippets
 from .versions import is_prerelease, sort_key
 
 NAME = "conda"
+# Clients ask for those of their machine, also where a channel has no package of it.
+USUAL_SUBDIRS = ("noarch", "linux-64", "linux-aarch64", "osx-64", "osx-arm64", "win-64")
+REPODATA = ("repodata.json", "current_repodata.json")
 
 
 def conda() -> Format:
@@ -92,6 +96,13 @@ def conda() -> Format:
         token_clients=("conda",),
         setup=snippets,
         install=install_snippets,
+        client_documents=ClientDocuments(
+            repository=[
+                *(document for subdir in USUAL_SUBDIRS for document in _repodata(subdir)),
+                ClientDocument(path="channeldata.json"),
+            ],
+            folder=_repodata,
+        ),
         uploads=Uploads(
             what="conda packages",
             names={".conda": ".+-[^-]+-[^-]+", ".tar.bz2": ".+-[^-]+-[^-]+"},
@@ -138,3 +149,18 @@ def _wheel_of(attrs: Mapping[str, Any]) -> DerivedFrom | None:
 def _package_of(key: str) -> str:
     """The package of a document, whose key also has the folder."""
     return key.rpartition("/")[2]
+
+
+def _repodata(subdir: str) -> Sequence[ClientDocument]:
+    """The documents of a folder of the channel."""
+    if not subdir:
+        return ()
+    first, *others = (f"{subdir}/{name}{ending}" for name in REPODATA for ending in ("", ".zst"))
+    records = Selection(
+        path=first,
+        below=f"{subdir}/",
+        files={"packages": (), "packages.conda": ()},
+        whole=("info",),
+    )
+    document = ClientDocument(path=first, selection=records, named=lambda path, _sha256: path.rpartition("/")[2])
+    return (document, *(ClientDocument(path=each) for each in others))

@@ -32,6 +32,7 @@ from pkgrepo.formats.maven.proxied.questions import (
 )
 from pkgrepo.formats.maven.ranges import RANGES, accepts
 from pkgrepo.formats.maven.search.requests import SearchSite
+from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
@@ -52,7 +53,7 @@ from .names import (
     parse_version,
 )
 from .owners import RIGHTS
-from .paths import METADATA_NAMES
+from .paths import ALGORITHMS, METADATA_NAMES
 from .push_rules import find_package_of, refuses
 from .routes import ROUTES, take_file
 from .setup import install_snippets, snippets
@@ -92,6 +93,10 @@ def maven() -> Format:
         imported=IMPORTED,
         token_clients=("maven",),
         setup=snippets,
+        client_documents=ClientDocuments(
+            folder=lambda folder: (ClientDocument(path=f"{folder}/{METADATA_NAMES[0]}".lstrip("/")),),
+            beside=[f".{each}" for each in ALGORITHMS],
+        ),
         uploads=Uploads(
             what="a jar or another file of a version, with its POM",
             names=dict.fromkeys((".jar", ".war", ".ear", ".aar", ".zip", ".pom"), ".+"),

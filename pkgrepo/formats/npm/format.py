@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pkgrepo.formats.npm import paths
 from pkgrepo.formats.npm.audit.matching import ECOSYSTEM
 from pkgrepo.formats.npm.document_requests import take_file
@@ -12,10 +14,11 @@ from pkgrepo.formats.npm.proxied.upstream import packument_question, read_declar
 from pkgrepo.formats.npm.publish.requests import approved
 from pkgrepo.formats.npm.ranges import RANGES, accepts
 from pkgrepo.formats.npm.token_exchange import PREFIX, ROOT_EXCHANGES
+from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments, Selection
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
-from pkgrepo.model import RepositoryType
+from pkgrepo.model import RepositoryType, Version
 from pkgrepo.proxy.caching.questions import restored_document_of
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.repositories.format import Layout, PackageUrls, VersionKinds
@@ -66,6 +69,9 @@ def npm() -> Format:
         token_clients=("npm",),
         setup=snippets,
         install=install_snippets,
+        client_documents=ClientDocuments(
+            repository=(ClientDocument(path="-/npm/v1/keys"),), package=_packument, version=_attestations
+        ),
         uploads=Uploads(
             what="tarballs as npm pack makes them",
             names={".tgz": ".+", ".tar.gz": ".+"},
@@ -89,3 +95,28 @@ def npm() -> Format:
         dated=True,
         caches=caches.packuments.caches("packuments"),
     )
+
+
+def _packument(_key: str, name: str) -> Sequence[ClientDocument]:
+    files = Selection(
+        path=f"{name}/package.json",
+        below=f"{name}/-/",
+        files={"versions": ("dist", "tarball")},
+        keys=("time",),
+        values=("dist-tags",),
+    )
+    document = ClientDocument(
+        path=f"{name}/index.json",
+        address=name,
+        accept="application/json",
+        folder=name,
+        absolute=True,
+        selection=files,
+        named=lambda path, _sha256: path.rpartition("/")[2],
+    )
+    return (document,)
+
+
+def _attestations(name: str, version: Version) -> Sequence[ClientDocument]:
+    has_any = "attestations" in (version.meta.get("dist") or {})
+    return (ClientDocument(path=f"-/npm/v1/attestations/{name}@{version.text}"),) if has_any else ()

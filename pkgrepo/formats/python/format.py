@@ -14,7 +14,7 @@ from pkgrepo.formats.python.index.project_json import newest, read_listed
 from pkgrepo.formats.python.index.project_lists import NAME_LISTS, PROJECT_LISTS, MergedLists
 from pkgrepo.formats.python.index.requests import IndexCaches
 from pkgrepo.formats.python.mirrored import MIRRORED
-from pkgrepo.formats.python.names import normalise
+from pkgrepo.formats.python.names import METADATA, normalise
 from pkgrepo.formats.python.proxied.upstream import (
     container_of,
     described_by,
@@ -33,6 +33,7 @@ from pkgrepo.formats.python.routes import PythonSite
 from pkgrepo.formats.python.setup import install_snippets, snippets
 from pkgrepo.formats.python.token_exchange import PREFIX, ROOT_EXCHANGES
 from pkgrepo.formats.python.upload.requests import take_file
+from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.publishing.uploads import Uploads
 from pkgrepo.proxy.caching.questions import restored_document_of
@@ -70,6 +71,9 @@ def python() -> Format:
         token_clients=("pip",),
         setup=snippets,
         install=install_snippets,
+        client_documents=ClientDocuments(
+            repository=_pages("simple/"), package=lambda key, _name: _pages(f"simple/{key}/")
+        ),
         uploads=Uploads(
             what="wheels and source distributions",
             names={".whl": "[^-]+-[^-]+(-[0-9][^-]*)?-[^-]+-[^-]+-[^-]+", ".tar.gz": ".+-.+", ".zip": ".+-.+"},
@@ -102,3 +106,17 @@ def python() -> Format:
 def _latest(key: str, members: Sequence[MemberParts]) -> Latest | None:
     found = newest(read_listed(merge_fragments(members, JSON_PAGE), key, "").values())
     return None if found is None else Latest(found.version, LatestReason.HIGHEST)
+
+
+def _pages(folder: str) -> Sequence[ClientDocument]:
+    """The two forms of a page of the simple index."""
+    return (
+        ClientDocument(
+            path=f"{folder}index.html",
+            address=folder,
+            accept="text/html",
+            folder=folder,
+            named=lambda path, _sha256: path.rpartition("/")[2].removesuffix(METADATA),
+        ),
+        ClientDocument(path=f"{folder}index.json", address=folder, accept="application/vnd.pypi.simple.v1+json"),
+    )

@@ -19,6 +19,7 @@ from pkgrepo.formats.rubygems.proxied.upstream import (
 from pkgrepo.formats.rubygems.push.requests import take_file
 from pkgrepo.formats.rubygems.ranges import RANGES, accepts
 from pkgrepo.formats.rubygems.token_exchange import PATH, ROOT_EXCHANGES
+from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import Uploads
@@ -68,6 +69,13 @@ def ruby() -> Format:
         token_clients=("gem", "bundler"),
         setup=snippets,
         install=install_snippets,
+        client_documents=ClientDocuments(
+            repository=[
+                ClientDocument(path=each)
+                for each in ("versions", "names", "specs.4.8.gz", "latest_specs.4.8.gz", "prerelease_specs.4.8.gz")
+            ],
+            package=lambda _key, name: (_info(name),),
+        ),
         uploads=Uploads(what="gems", names={".gem": ".+-.+"}, take=take_file, caches=caches),
         proxied=Proxied(
             document_request=info_question,
@@ -90,3 +98,7 @@ def ruby() -> Format:
         dated=True,
         caches={**caches.info.caches("gems"), "groups of lists of gems": GEM_LISTS.renderer.cache},
     )
+
+
+def _info(name: str) -> ClientDocument:
+    return ClientDocument(path=f"info/{name}", named=lambda path, sha256: sha256 if path.startswith("gems/") else "")

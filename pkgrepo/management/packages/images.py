@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import date, timedelta
 from functools import partial
 
@@ -11,7 +11,7 @@ from attrs import frozen
 from pkgrepo.errors import Conflict, NotFound
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.pages import Page, Position
+from pkgrepo.management.api.pages import MAX_LIMIT, Page, Position
 from pkgrepo.model import Action, Actor, Package, Repository
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.images.blobs import StillNeeded, delete_blob
@@ -95,6 +95,16 @@ async def versions(call: Call, package: Package) -> Page[VersionSummaryRecord]:
     trusted = signature_keys(call) or ()
     total = await call.catalog.scan(count_image_versions, package.id, keys, alone=alone) if page_request.count else None
     return page_request.page(found, lambda each: order.place(each.version), lambda each: _summary(each, trusted), total)
+
+
+async def references(call: Call, package: Package) -> AsyncIterator[ImageVersion]:
+    """The versions of an image, sorted by time of push from new to old."""
+    order, keys = IMAGE_ORDERS["-published_at"], await _keys(call, package.key)
+    look, after = partial(list_image_versions, order=order.name, keys=keys, limit=MAX_LIMIT), Position()
+    while some := await call.catalog.scan(partial(look, after=after), package.id):
+        for each in some:
+            yield each
+        after = order.position(some[-1])
 
 
 async def version(call: Call, package: Package, name: str) -> VersionRecord:

@@ -8,14 +8,17 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, field
 
 from pkgrepo.errors import Invalid
+from pkgrepo.gateway.mirrored.choosing import Chosen
+from pkgrepo.gateway.mirrored.reading import Formats, find_formats, read_lock
 from pkgrepo.http.responses import Response
-from pkgrepo.management.api.access_rules import EDITORS
+from pkgrepo.management.api.access_rules import CONTENT_READERS_OF_SOME, EDITORS, PUBLIC
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.fields import Errors, JobId, PackageName
 from pkgrepo.management.api.names import check_independent
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record, Word
 from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, answer_job
+from pkgrepo.management.packages.paths import PathRecord, listed
 from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.upkeep.mirrors import LockFile, MirrorRequest
 
@@ -111,6 +114,45 @@ async def mirror(call: Call, body: MirrorGiven) -> Mirrored | Response:
     repository = call.repository
     job = await answer_job(call, partial(call.services.mirrors, repository, request, call.actor), repository)
     return job if isinstance(job, Response) else mirrored(job.uid, job.result)
+
+
+class ChosenPaths(Record):
+    """What lock files name of a repository, in the order of the operation that lists its paths."""
+
+    items: Annotated[list[PathRecord], meaning("The files and documents that are chosen, and the images.")]
+    missing: Annotated[dict[str, str], meaning("What the locks name and is not listed, with the reason.")]
+
+
+@table.post(
+    "/repository/<repository>/paths",
+    CONTENT_READERS_OF_SOME,
+    "List the files and documents that lock files name",
+    asks=True,
+    largest=LARGEST,
+)
+async def choose_paths(call: Call, body: MirrorGiven) -> ChosenPaths:
+    """A bundle for lock files is made of it, after the operation mirror has fetched what was missing."""
+    chosen, formats = Chosen(call.format.mirrored, body.only), _formats(call)
+    for each in body.locks:
+        chosen.add(await call.shared.pools.cpu(read_lock, each.name, each.text, call.format.name, formats))
+    items = [path async for _, some in listed(call, "", chosen) for path in some]
+    return ChosenPaths(items=items, missing=chosen.missing())
+
+
+class LockFormats(Record):
+    """The formats of the repositories that a lock file may be for."""
+
+    formats: Annotated[list[str], meaning("The names of the formats; all that may be, if nothing tells.")]
+
+
+@table.post("/lock-formats", PUBLIC, "Show which repositories a lock file may be for", asks=True, largest=LARGEST)
+async def show_lock_formats(call: Call, body: LockGiven) -> LockFormats:
+    """Its name tells, or its text."""
+    return LockFormats(formats=sorted(find_formats(body.name, body.text, _formats(call))))
+
+
+def _formats(call: Call) -> Formats:
+    return {name: each.mirrored for name, each in call.services.formats.items()}
 
 
 def mirrored(job_id: str, result: Any) -> Mirrored:

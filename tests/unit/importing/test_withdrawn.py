@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from pkgrepo.client.transfers.bundles import Bundling, _add_package
+from pkgrepo.archives.bundle_file import Facts, PackageFacts, VersionFacts
+from pkgrepo.client.transfers.bundles import Bundling, add_listed
 from pkgrepo.errors import NotFound
 from pkgrepo.gateway.imported.described import Described
 from pkgrepo.gateway.imported.files import _set_facts
 from pkgrepo.gateway.imported.items import Fact, Item, SourcePackage
-from pkgrepo.importing.bundle_file import Facts, PackageFacts, VersionFacts
 from pkgrepo.importing.bundles import BundleSource
 from pkgrepo.model import VersionState
 from pkgrepo.storage.catalog.packages import versions
@@ -75,21 +75,21 @@ async def test_a_bundle_yanks_what_it_has_no_files_of() -> None:
         assert (await source.package(name)).states == {"1.1": YANKED}
 
 
-class Server:
-    """The API of a server that has a live and a yanked version of a gem."""
+GEM = hashlib.sha256(b"gem").hexdigest()
 
-    async def items(self, *path: str) -> AsyncIterator[dict[str, Any]]:
-        if path[-1] == "files":
-            hidden = ".yanked/" if path[-2] == "1.1" else ""
-            digest = hashlib.sha256(b"x").hexdigest()
-            yield {"path": f"{hidden}gems/demo-{path[-2]}.gem", "size": 1, "digests": {"sha256": digest}}
-            return
-        for text, state in (("1.0", "live"), ("1.1", "yanked")):
-            yield {"version": text, "published_at": None, "publisher": "", "state": state, "reason": "it loses data"}
+
+class Server:
+    """A gem server with two versions, of which the second was yanked."""
+
+    async def items(self, *_path: str) -> AsyncIterator[Any]:
+        known = {"kind": "file", "package": "demo", "publisher": "ada", "sha256": GEM, "size": 3}
+        yield {**known, "version": "1.0", "path": "gems/demo-1.0.gem", "state": "live"}
+        hidden = {"path": ".yanked/gems/demo-1.1.gem", "address": "gems/demo-1.1.gem", "withheld": True}
+        yield {**known, "version": "1.1", "state": "yanked", **hidden}
 
     async def fetch(self, path: str, write: Any) -> None:
-        assert ".yanked" not in path
-        write(b"x")
+        assert path == "/repositories/main/gems/gems/demo-1.0.gem"
+        write(b"gem")
 
 
 class Written:
@@ -104,8 +104,9 @@ class Written:
 
 async def test_a_bundle_has_the_state_of_a_yanked_gem_without_its_files() -> None:
     writer: Any = Written()
-    work = Bundling(Server(), "main/gems", writer, Facts(format="ruby"), None, {})
-    await _add_package(work, {"key": "demo"})
+    server: Any = Server()
+    work = Bundling(server, "main/gems", writer, Facts(format="ruby"), {})
+    await add_listed(work, server.items(), is_chosen=False)
     assert (list(work.files), work.withheld) == (["gems/demo-1.0.gem"], [])
     states = {text: each.state for text, each in work.facts.packages["demo"].versions.items()}
     assert states == {"1.0": "", "1.1": "yanked"}

@@ -12,7 +12,7 @@ from pkgrepo.formats.maven.locks import read_maven
 from pkgrepo.formats.npm import locks as npm
 from pkgrepo.formats.python import locks as python
 from pkgrepo.gateway.mirrored import locks as wanted
-from pkgrepo.mirroring.reading import read_lock
+from pkgrepo.gateway.mirrored.reading import read_lock
 from tests.support.lock_files import FORMATS
 
 LONG = 1_000_000  # of what takes the square of its length, it would take hours

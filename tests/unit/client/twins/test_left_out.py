@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from pkgrepo.archives.bundle_file import Facts
 from pkgrepo.client.http import Failed
-from pkgrepo.client.transfers.bundles import Bundling, _add_maven
-from pkgrepo.client.twins.contents import Export, export_images, export_maven
+from pkgrepo.client.transfers.bundles import Bundling, add_listed
+from pkgrepo.client.twins.contents import Export, export_repository
 from pkgrepo.client.twins.folder import FolderTwin, verify
-from pkgrepo.importing.bundle_file import Facts
 from pkgrepo.untrusted.signed_lists import Listed
 
 
@@ -28,12 +28,10 @@ class Server:
         self.paths = paths
 
     async def items(self, *path: str) -> AsyncIterator[dict[str, Any]]:
-        if path[2] == "packages":
-            return
-        assert path[:4] == ("repository", "main/java", "tree", "")
+        assert path == ("repository", "main/java", "paths")
         for each in self.paths:
             digest = sha256(b"other" if each == "changed" else each.encode())
-            yield {"path": each, "kind": "file", "digest": f"sha256:{digest}", "size": len(each)}
+            yield {"path": each, "kind": "file", "sha256": digest, "size": len(each), "beside": [".md5"]}
 
     async def fetch(self, path: str, write: Callable[[bytes], object], _headers: Any = None) -> dict[str, str]:
         name = path.removeprefix("/repositories/main/java/")
@@ -55,7 +53,7 @@ def export(tmp_path: Path) -> Export:
 
 
 async def test_a_twin_has_all_but_the_bad_files(export: Export, tmp_path: Path) -> None:
-    await export_maven(export)
+    await export_repository(export)
     assert sorted(export.files) == ["a", "z"]
     assert (export.withheld, len(export.left_out)) == (0, len(BAD))
     assert [each.partition(":")[0] for each in export.left_out] == list(BAD)
@@ -74,14 +72,13 @@ async def test_what_ends_everything_still_does(export: Export, monkeypatch: pyte
 
 async def test_an_image_whose_name_is_that_of_a_file_ends_nothing(export: Export, tmp_path: Path) -> None:
     class Images(Server):
-        async def items(self, *path: str) -> AsyncIterator[dict[str, Any]]:
-            if path[2] == "packages":
-                for name in ("app", "app/index.json", "other"):
-                    yield {"key": name}
+        async def items(self, *_path: str) -> AsyncIterator[dict[str, Any]]:
+            for name in ("app", "app/index.json", "other"):
+                yield {"kind": "image", "path": name}
 
     client: Any = Images()
     export.client = client
-    await export_images(export)
+    await export_repository(export)
     assert {"app/index.json", "other/index.json"} <= export.files.keys()
     assert export.left_out
 
@@ -97,7 +94,7 @@ async def test_a_bundle_has_plain_files_of_java_and_says_which_it_lacks() -> Non
 
     client: Any = Server("a", "changed", "solrsearch/select", "z")
     writer: Any = Written()
-    work = Bundling(client, "main/java", writer, Facts(format="maven"), None, {})
-    await _add_maven(work)
+    work = Bundling(client, "main/java", writer, Facts(format="any"), {})
+    await add_listed(work, client.items("repository", "main/java", "paths"), is_chosen=False)
     assert sorted(work.files) == ["a", "z"]
     assert [each.partition(":")[0] for each in work.withheld] == ["changed", "solrsearch/select"]

@@ -19,7 +19,6 @@ class Chosen:
     only: Sequence[str] = ()
     _by_key: dict[str, list[Wanted]] = Factory(dict)
     _found: set[Wanted] = Factory(set)
-    _reasons: dict[str, str] = Factory(dict)
 
     def add(self, lock: Lock) -> None:
         """Add what a lock file names."""
@@ -44,17 +43,12 @@ class Chosen:
         self._found.update(mine)
         return bool(mine) and (not path or self._is_among(base))
 
-    def note(self, package: str, item: str, reason: str) -> None:
-        """Note why something may be missing."""
-        self._reasons[f"{package} {item}".strip()] = reason
-
-    def missing(self) -> list[str]:
-        """What is wanted and was not asked for, with the reason if there is one; and what no registry has."""
+    def missing(self) -> dict[str, str]:
+        """Return what is wanted and was not asked for, with the reason."""
         every = (each for some in self._by_key.values() for each in some)
-        absent = {
+        return {
             f"{each.name} {each.label}": "the repository does not keep it" for each in every if each not in self._found
         }
-        return [f"{name}: {reason}" for name, reason in {**absent, **self._reasons}.items()]
 
     def _is_among(self, name: str) -> bool:
         return not self.only or any(fnmatchcase(name, each) for each in self.only)

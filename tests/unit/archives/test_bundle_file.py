@@ -14,9 +14,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from pkgrepo.archives import bundle_file
+from pkgrepo.archives.bundle_file import BEFORE, FACTS, FORM, Content, Facts, Writer, read_whole
 from pkgrepo.errors import Invalid
-from pkgrepo.importing import bundle_file
-from pkgrepo.importing.bundle_file import BEFORE, FACTS, FORM, Content, Facts, Writer, read_whole
 from pkgrepo.untrusted.signed_lists import Listed, Manifest, render_list
 
 KEY, OTHER = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()

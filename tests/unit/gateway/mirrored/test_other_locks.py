@@ -9,9 +9,9 @@ from pkgrepo.formats.conda.locks import read_explicit
 from pkgrepo.formats.container.locks import read_images
 from pkgrepo.formats.maven.locks import read_maven
 from pkgrepo.formats.rubygems.locks import read_gemfile
+from pkgrepo.gateway.mirrored.choosing import Chosen
 from pkgrepo.gateway.mirrored.locks import Lock, Wanted, differs
-from pkgrepo.mirroring.choosing import Chosen
-from pkgrepo.mirroring.reading import find_formats, read_lock
+from pkgrepo.gateway.mirrored.reading import find_formats, read_lock
 from tests.support.lock_files import FORMATS
 
 HEX = "a" * 64
@@ -127,7 +127,7 @@ def test_what_is_named_is_chosen_by_its_place() -> None:
     assert chosen.takes("a-b", "1.0.0", wheel, {"sha256": HEX})
     assert not chosen.takes("a-b", "1.0", wheel, {"sha256": "b" * 64})
     assert not chosen.takes("a-b", "1.0", sdist, {"sha256": HEX})
-    assert chosen.missing() == []
+    assert chosen.missing() == {}
 
 
 @pytest.mark.parametrize(
