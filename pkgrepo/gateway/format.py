@@ -81,6 +81,22 @@ class KeepImage(Protocol):
         """``reference`` is a tag or a digest; without ``platforms`` all are fetched. :raises PkgrepoError: it fails"""
 
 
+@frozen(kw_only=True)
+class Look:
+    """
+    How the console shows a format.
+
+    ``icon`` are shapes of SVG, drawn with strokes on a grid of 24; its colours are ``light`` on a light ground and
+    ``dark`` on a dark one, with a contrast of at least 4.5 to 1; empty for that of quiet text. ``programs`` are those
+    that its users know it by.
+    """
+
+    icon: str = '<path d="m12 3 8.5 4.5v9L12 21l-8.5-4.5v-9zM3.5 7.5 12 12l8.5-4.5M12 12v9"/>'
+    light: str = ""
+    dark: str = ""
+    programs: str = ""
+
+
 @frozen(kw_only=True, eq=False)
 class Format(StoredFormat):
     """
@@ -89,6 +105,8 @@ class Format(StoredFormat):
     ``resource`` makes the resource that serves the paths of a repository. ``needs_no_credentials`` tells whether
     callers without credentials may reach a path (raw, below a repository), because it is for logging in. The responses
     must not reveal whether the repository exists: it may be one that does not, in which no action is allowed.
+
+    ``look`` is how the console shows it.
 
     ``setup`` are snippets for setting up clients for a repository, by its URL without a slash at the end; ``install``
     those for installing a package from there, by name and version. Who makes a token is shown how ``token_clients`` use
@@ -112,6 +130,7 @@ class Format(StoredFormat):
 
     resource: Callable[[Repository, Services], IResource]
     needs_no_credentials: Callable[[bytes], bool] = lambda _path: False
+    look: Look = Look()
     setup: Setup
     token_clients: tuple[str, ...] = ()
     logins: Callable[[str], Sequence[Snippet]] = lambda _base_url: ()

@@ -48,6 +48,7 @@ class FormatInfo(Record):
 
     name: Annotated[str, meaning("The name of the format.")]
     aliases: Annotated[list[str], meaning("Other names that the API accepts for it.")]
+    programs: Annotated[str, meaning("The programs that its users know it by, in a row.")]
 
 
 class Info(Record):
@@ -123,7 +124,7 @@ async def show_info(call: Call) -> Info:
         version=__version__,
         installed=await call.catalog.look(has_users),
         formats=[
-            FormatInfo(name=name, aliases=list(format_.aliases))
+            FormatInfo(name=name, aliases=list(format_.aliases), programs=format_.look.programs)
             for name, format_ in sorted(call.services.formats.items())
         ],
         login_methods=["password", "token"],

@@ -64,7 +64,7 @@ class WebApp:
         self._api = api
         self._access = access
         self._formats = formats
-        self._assets = Assets()
+        self._assets = Assets(tuple((name, each.look) for name, each in formats.items()))
         self._renderer = PageRenderer(self._assets)
         self._app = App()
         handle: Any = self._app.handle_errors(HTTPException)

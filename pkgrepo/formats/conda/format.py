@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from packaging.utils import parse_wheel_filename
 
@@ -28,7 +28,7 @@ from pkgrepo.formats.conda.wheels.following import WheelFollower
 from pkgrepo.formats.conda.wheels.reading import FirstReads
 from pkgrepo.formats.conda.wheels.requirements import conda_name, projects_of
 from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments, Selection
-from pkgrepo.gateway.format import Format
+from pkgrepo.gateway.format import Format, Look
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
 from pkgrepo.model import RepositoryType
@@ -51,6 +51,16 @@ NAME = "conda"
 # Clients ask for those of their machine, also where a channel has no package of it.
 USUAL_SUBDIRS = ("noarch", "linux-64", "linux-aarch64", "osx-64", "osx-arm64", "win-64")
 REPODATA = ("repodata.json", "current_repodata.json")
+
+LOOK: Final = Look(
+    icon=(
+        '<path d="M19.5 8.5A8.5 8.5 0 1 0 20 15M19.5 8.5 15.5 10M19.5 8.5l.7-4.2"/><path d="M15.5 10a4.2 '
+        '4.2 0 1 0 .3 4"/>'
+    ),
+    light="#2e7d32",
+    dark="#7bd07f",
+    programs="conda, mamba, pixi",
+)
 
 
 def conda() -> Format:
@@ -94,6 +104,7 @@ def conda() -> Format:
         mirrored=MIRRORED,
         imported=IMPORTED,
         token_clients=("conda",),
+        look=LOOK,
         setup=snippets,
         install=install_snippets,
         client_documents=ClientDocuments(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache, partial
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from twisted.application.service import IService
@@ -15,7 +15,7 @@ from pkgrepo.formats.container.proxied.lists import UpstreamImages
 from pkgrepo.formats.container.registry import ping_response
 from pkgrepo.formats.container.trust.signatures import Keyring
 from pkgrepo.formats.container.trust.visibility import SignatureVerifier
-from pkgrepo.gateway.format import Format, KeptImage
+from pkgrepo.gateway.format import Format, KeptImage, Look
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded, UploadField, Uploads
 from pkgrepo.gateway.services import Context, Services
@@ -39,6 +39,16 @@ from .routes import RegistrySite
 from .saved_images import publish_sent
 from .setup import install_snippets, logins, snippets
 from .target import Target
+
+LOOK: Final = Look(
+    icon=(
+        '<path d="M3 13h4v4H3zM7 13h4v4H7zM11 13h4v4h-4zM7 9h4v4H7zM11 9h4v4h-4zM11 5h4v4h-4zM15 13h4v4h-'
+        '4zM3 20.5c2 1 4 1 6 0s4-1 6 0 4 1 6 0"/>'
+    ),
+    light="#0b67b2",
+    dark="#6db8ff",
+    programs="docker, podman, helm, oras",
+)
 
 
 def _names(type_: str, name: str) -> tuple[str, ...]:
@@ -124,6 +134,7 @@ def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tup
         imported=IMPORTED,
         token_clients=("docker",),
         logins=logins,
+        look=LOOK,
         setup=lambda url, publishes: snippets(url, _path_of(url)),  # noqa: ARG005 - they show both
         uploads=Uploads(
             what="archives of images: docker save, podman save, skopeo copy ... oci-archive:FILE, buildx",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Final
 
 from pkgrepo.concurrency.services import PeriodicTask
 from pkgrepo.formats.maven.caches import MavenCaches, StopWithServer
@@ -33,7 +34,7 @@ from pkgrepo.formats.maven.proxied.questions import (
 from pkgrepo.formats.maven.ranges import RANGES, accepts
 from pkgrepo.formats.maven.search.requests import SearchSite
 from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments
-from pkgrepo.gateway.format import Format
+from pkgrepo.gateway.format import Format, Look
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
 from pkgrepo.proxy.caching.questions import restored_document
@@ -60,6 +61,13 @@ from .setup import install_snippets, snippets
 from .version_order import sort_key
 
 NAME = "maven"
+
+LOOK: Final = Look(
+    icon=('<path d="M4 20c2-8 6.5-14 16-16-.5 5-2 9-6.5 11.5C11 17 8.5 17 6.2 16.6M8.5 12.5h5M11 9.5h5.3"/>'),
+    light="#b5500d",
+    dark="#ffa868",
+    programs="Maven, Gradle, sbt",
+)
 
 
 def maven() -> Format:
@@ -92,6 +100,7 @@ def maven() -> Format:
         mirrored=MIRRORED,
         imported=IMPORTED,
         token_clients=("maven",),
+        look=LOOK,
         setup=snippets,
         client_documents=ClientDocuments(
             folder=lambda folder: (ClientDocument(path=f"{folder}/{METADATA_NAMES[0]}".lstrip("/")),),

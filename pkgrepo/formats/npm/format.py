@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from pkgrepo.formats.npm import paths
 from pkgrepo.formats.npm.audit.matching import ECOSYSTEM
@@ -15,7 +16,7 @@ from pkgrepo.formats.npm.publish.requests import approved
 from pkgrepo.formats.npm.ranges import RANGES, accepts
 from pkgrepo.formats.npm.token_exchange import PREFIX, ROOT_EXCHANGES
 from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments, Selection
-from pkgrepo.gateway.format import Format
+from pkgrepo.gateway.format import Format, Look
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
 from pkgrepo.model import RepositoryType, Version
@@ -37,6 +38,13 @@ from .setup import install_snippets, snippets
 # One of which a registry has: mirrors of files have no ping, and Gitea has packages and a search only.
 PROBES = ("-/ping", "", "-/v1/search?text=npm&size=1")
 LOGINS = (b"-/user/org.couchdb.user:", b"-/user/token/", b"-/v1/login", b"-/v1/done", PREFIX)
+
+LOOK: Final = Look(
+    icon=('<path d="M4 4h16v16H4z"/><path d="M8.5 20V8.5H16V20M12.3 12.5V20"/>'),
+    light="#c12127",
+    dark="#ff8a86",
+    programs="npm, pnpm, yarn, bun",
+)
 
 
 def npm() -> Format:
@@ -67,6 +75,7 @@ def npm() -> Format:
         mirrored=MIRRORED,
         imported=IMPORTED,
         token_clients=("npm",),
+        look=LOOK,
         setup=snippets,
         install=install_snippets,
         client_documents=ClientDocuments(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from pkgrepo.auth.permissions.format_rights import HYPHENATED
 from pkgrepo.formats.python import names, versions
@@ -34,12 +35,24 @@ from pkgrepo.formats.python.setup import install_snippets, snippets
 from pkgrepo.formats.python.token_exchange import PREFIX, ROOT_EXCHANGES
 from pkgrepo.formats.python.upload.requests import take_file
 from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments
-from pkgrepo.gateway.format import Format
+from pkgrepo.gateway.format import Format, Look
 from pkgrepo.gateway.publishing.uploads import Uploads
 from pkgrepo.proxy.caching.questions import restored_document_of
 from pkgrepo.proxy.format import Containers, Latest, LatestReason, MemberParts, OwnFacts, Proxied, merge_fragments
 from pkgrepo.repositories.format import Ecosystem, Layout, PackageUrls, VersionKinds
 from pkgrepo.repositories.publish.package_lists import PackageLists
+
+LOOK: Final = Look(
+    icon=(
+        '<path d="M12 3H9.5A2.5 2.5 0 0 0 7 5.5V9H4.5A2 2 0 0 0 3 11v2.5A2.5 2.5 0 0 0 5.5 16H7v-1.5A2.5 '
+        '2.5 0 0 1 9.5 12h5A2.5 2.5 0 0 0 17 9.5v-4A2.5 2.5 0 0 0 14.5 3z"/><path d="M17 8h1.5A2.5 2.5 0 '
+        "0 1 21 10.5V13a2 2 0 0 1-1.5 2H17v3.5a2.5 2.5 0 0 1-2.5 2.5h-5A2.5 2.5 0 0 1 7 18.5V16M10 6h.01M"
+        '14 18h.01"/>'
+    ),
+    light="#2f6899",
+    dark="#7fb3e0",
+    programs="pip, uv, poetry",
+)
 
 
 def python() -> Format:
@@ -69,6 +82,7 @@ def python() -> Format:
         mirrored=MIRRORED,
         imported=IMPORTED,
         token_clients=("pip",),
+        look=LOOK,
         setup=snippets,
         install=install_snippets,
         client_documents=ClientDocuments(

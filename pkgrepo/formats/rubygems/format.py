@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pkgrepo.formats.rubygems import paths
 from pkgrepo.formats.rubygems.index.gem_lists import GEM_LISTS
 from pkgrepo.formats.rubygems.index.indexing import KINDS, compact_versions, latest, read_parts, rewind, splice
@@ -20,7 +22,7 @@ from pkgrepo.formats.rubygems.push.requests import take_file
 from pkgrepo.formats.rubygems.ranges import RANGES, accepts
 from pkgrepo.formats.rubygems.token_exchange import PATH, ROOT_EXCHANGES
 from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments
-from pkgrepo.gateway.format import Format
+from pkgrepo.gateway.format import Format, Look
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import Uploads
 from pkgrepo.model import RepositoryType
@@ -36,6 +38,13 @@ from .mirrored import MIRRORED
 from .names import bound_key, builds, check_full_version, check_name, is_prerelease, order_key
 from .routes import ROUTES
 from .setup import install_snippets, snippets
+
+LOOK: Final = Look(
+    icon=('<path d="M7 4h10l4 5.5L12 21 3 9.5zM3 9.5h18M8.5 9.5 12 20l3.5-10.5L12 4z"/>'),
+    light="#a3123a",
+    dark="#ff8aa6",
+    programs="gem, bundler",
+)
 
 
 def ruby() -> Format:
@@ -67,6 +76,7 @@ def ruby() -> Format:
         mirrored=MIRRORED,
         imported=IMPORTED,
         token_clients=("gem", "bundler"),
+        look=LOOK,
         setup=snippets,
         install=install_snippets,
         client_documents=ClientDocuments(

@@ -7,7 +7,7 @@ The style sheet and the script have addresses that change with their content.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pkgrepo import __version__
 from pkgrepo.archives.listing import LONGEST_TEXT, is_archive
 from pkgrepo.errors import NotFound
+from pkgrepo.gateway.format import Look
 from pkgrepo.gateway.responses.content import choose_encoding, document_response
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Fields, Response
@@ -31,6 +32,8 @@ _TYPES: Final = {
     "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
 }
+ICONS: Final = "icons.svg"
+STYLE: Final = "style.css"
 HTML: Final = "text/html; charset=utf-8"
 POLICY: Final = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
@@ -39,12 +42,13 @@ POLICY: Final = (
 
 
 class Assets:
-    """All files of the folder ``static``, in memory."""
+    """All files of the folder ``static``, in memory; icons and colours of formats are there by names, as ``f-npm``."""
 
-    def __init__(self) -> None:
+    def __init__(self, looks: Sequence[tuple[str, Look]] = ()) -> None:
         self._addresses: dict[str, str] = {}
         self._documents: dict[str, Document] = {}
-        for name, data in _read():
+        for name, read in _read():
+            data = _with_icons(read, looks) if name == ICONS else _with_tones(read, looks) if name == STYLE else read
             stem, _, kind = name.rpartition(".")
             addressed = f"{stem}-{hashlib.sha256(data).hexdigest()[:12]}.{kind}"
             self._addresses[name] = f"/ui/static/{addressed}"
@@ -66,6 +70,19 @@ def _read() -> Iterator[tuple[str, bytes]]:
     for each in files("pkgrepo.web").joinpath("static").iterdir():
         if each.name.rpartition(".")[2] in _TYPES:
             yield each.name, each.read_bytes()
+
+
+def _with_icons(icons: bytes, looks: Sequence[tuple[str, Look]]) -> bytes:
+    made = "".join(f'<symbol id="f-{name}" viewBox="0 0 24 24">{look.icon}</symbol>\n' for name, look in looks)
+    return icons.replace(b"</svg>", made.encode() + b"</svg>")
+
+
+def _with_tones(style: bytes, looks: Sequence[tuple[str, Look]]) -> bytes:
+    light, dark = (
+        "".join(f".f-{name} {{ --tone: {tone} }}\n" for name, tone in tones if tone)
+        for tones in ([(name, look.light) for name, look in looks], [(name, look.dark) for name, look in looks])
+    )
+    return style + f"{light}@media (prefers-color-scheme: dark) {{\n{dark}}}\n".encode()
 
 
 def _read_templates() -> Iterator[tuple[str, str]]:

@@ -168,7 +168,7 @@ def test_the_console_has_its_pages(world: World, case: Case) -> None:
     package = f"/packages/{quote(case.name, safe='')}"
     for path in ("", package, f"{package}/versions", f"{package}/versions/{case.version}"):
         page = console.get(path)
-        assert (page.status, case.name in page.text) == (200, True), path
+        assert (page.status, case.name in page.text, f"#f-{case.format}" in page.text) == (200, True, True), path
     assert console.get(f"{package}/versions/{case.version}/files").status == 200
 
 

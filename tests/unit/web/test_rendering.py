@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pkgrepo.gateway.format import Look
 from pkgrepo.web.rendering.pages import Assets, PageRenderer
 
 
@@ -23,3 +24,17 @@ def test_templates_are_read_before_an_upgrade_replaces_them(monkeypatch: pytest.
         assert {"frame.html", "repositories/frame.html"} & {*names}
         for each in names:
             environment.get_template(each)
+
+
+def test_icons_and_colours_are_those_that_formats_say() -> None:
+    drawn = Look(icon='<path d="M1 2"/>', light="#111111", dark="#eeeeee")
+    assets = Assets((("drawn", drawn), ("plain", Look())))
+    icons, style = (
+        assets._documents[assets.address(name).rpartition("/")[2]].body.decode() for name in ("icons.svg", "style.css")
+    )
+    assert '<symbol id="f-drawn" viewBox="0 0 24 24"><path d="M1 2"/></symbol>' in icons
+    assert f'<symbol id="f-plain" viewBox="0 0 24 24">{Look().icon}</symbol>' in icons
+    light, _, dark = style.rpartition("@media (prefers-color-scheme: dark)")
+    assert ".f-drawn { --tone: #111111 }" in light
+    assert ".f-drawn { --tone: #eeeeee }" in dark
+    assert ".f-plain" not in style
