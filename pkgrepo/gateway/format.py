@@ -15,6 +15,7 @@ from pkgrepo.gateway.imported.kinds import Imported
 from pkgrepo.gateway.mirrored.places import Mirrored
 from pkgrepo.gateway.publishing.pipelines import RootExchange
 from pkgrepo.gateway.publishing.uploads import Uploads
+from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
 from pkgrepo.model import Repository
 from pkgrepo.proxy.checks import Authorize, Probe
@@ -25,7 +26,7 @@ from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.refusals import RuleRefused
 from pkgrepo.repositories.snippets import Snippet
 
-from .services import Services
+from .services import Context, Services
 
 
 class Setup(Protocol):
@@ -51,6 +52,15 @@ class Refuse(Protocol):
         self, services: Services, repository: Repository, package_key: str, version: str
     ) -> Awaitable[RuleRefused | None]:
         """The error that clients get; None if it is served."""
+
+
+class ChangeTag(Protocol):
+    """Lets a tag of a package stand for a version, or with None for none, as a request of a client would."""
+
+    def __call__(
+        self, context: Context[Any], request: Request, package_key: str, tag: str, version: str | None, /
+    ) -> Awaitable[None]:
+        """The context is that of the repository that was asked. :raises PkgrepoError, Refusal: as for clients"""
 
 
 @define
@@ -112,6 +122,7 @@ class Format(StoredFormat):
     those for installing a package from there, by name and version. Who makes a token is shown how ``token_clients`` use
     it: by their setup, or by the ``logins`` at an address of the server, if there are any. ``uploads`` are the files
     that it takes from forms, ``client_documents`` those in which clients find files.
+    ``change_tag`` is for a format whose versions have tags.
 
     ``probes`` are cheap requests that check the upstream with a URL: addresses, and the statuses of a working upstream.
     They are tried in order, since some upstreams lack the first ones; for ``authorize`` see
@@ -137,6 +148,7 @@ class Format(StoredFormat):
     install: Callable[[str, str, str], Sequence[Snippet]]
     uploads: Uploads | None = None
     client_documents: ClientDocuments = field(factory=ClientDocuments)
+    change_tag: ChangeTag | None = None
     proxied: Proxied | None = None
     mirrored: Mirrored
     imported: Imported

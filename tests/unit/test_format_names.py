@@ -28,10 +28,6 @@ OTHER_MEANINGS = {
     "web/api.py",
     "web/rendering/readme.py",
 }
-# Commands that write files as clients of formats do, by the protocols of these.
-COMMANDS = {
-    "client/packages/changes.py",
-}
 
 
 def words(source: str) -> Iterator[str]:
@@ -48,7 +44,7 @@ def test_no_room_but_that_of_a_format_names_it() -> None:
         if not (path := each.relative_to(ROOT).as_posix()).startswith(("formats/", "packaging/"))
         and any(words(each.read_text("utf-8")))
     }
-    assert found == OF_SERVERS | OTHER_MEANINGS | COMMANDS
+    assert found == OF_SERVERS | OTHER_MEANINGS
 
 
 def test_a_text_in_code_is_found() -> None:

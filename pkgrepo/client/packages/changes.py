@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 import click
-import msgspec
 
 from pkgrepo.client.named_versions import maybe_version, named_version
 from pkgrepo.client.session import Session, confirmed, remote
 from pkgrepo.client.transfers.image_layouts import Registry
 from pkgrepo.display import plural
 from pkgrepo.errors import Invalid
-
-NPM, IMAGES = "npm", "docker"
 
 
 @click.command("yank")
@@ -114,14 +109,12 @@ async def set_tag(session: Session, repository: str, name: str, names: tuple[str
         raise Invalid("one tag is set at a time")
     name, version = named_version(name, names[0] if len(names) == 2 else None)
     tag = names[-1]
-    format_ = await _format(session, repository)
-    if format_ == NPM:
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        await client.send("PUT", _dist_tag(repository, name, tag), msgspec.json.encode(version), headers)
-    else:
+    if await _has_images(session, repository):
         registry = Registry(client, repository)
         manifest = await registry.manifest(name, version)
         await registry.put_manifest(name, tag, manifest)
+    else:
+        await client.change("PUT", "package", repository, name, "tags", tag, body={"version": version})
     session.printer.done(f"{tag} of {name} is {version}", {"package": name, "tag": tag, "version": version})
 
 
@@ -132,22 +125,12 @@ async def set_tag(session: Session, repository: str, name: str, names: tuple[str
 @remote
 async def remove_tag(session: Session, repository: str, name: str, tag: str) -> None:
     """Remove a tag; the version stays."""
-    if await _format(session, repository) == NPM:
-        await session.client.send("DELETE", _dist_tag(repository, name, tag), b"", {"Accept": "application/json"})
-    elif ":" in tag:
+    is_image = await _has_images(session, repository)
+    if is_image and ":" in tag:
         raise Invalid(f"{tag} is a digest and no tag")
-    else:
-        await session.client.change("DELETE", "package", repository, name, "versions", tag)
+    await session.client.change("DELETE", "package", repository, name, "versions" if is_image else "tags", tag)
     session.printer.done(f"{name} has no tag {tag} any more", {"package": name, "tag": tag, "version": None})
 
 
-async def _format(session: Session, repository: str) -> str:
-    format_ = str((await session.client.get("repository", repository))["format"])
-    if format_ not in (NPM, IMAGES):
-        raise Invalid(f"packages of the format {format_} have no tags")
-    return format_
-
-
-def _dist_tag(repository: str, name: str, tag: str) -> str:
-    package, label = quote(name, safe="@"), quote(tag, safe="")
-    return f"/repositories/{quote(repository)}/-/package/{package}/dist-tags/{label}"
+async def _has_images(session: Session, repository: str) -> bool:
+    return bool((await session.client.get("repository", repository))["has_images"])

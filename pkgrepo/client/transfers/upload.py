@@ -26,13 +26,25 @@ _FOR_ALL: Final = (0, 401)  # statuses that all files would get: the server was 
 @click.command()
 @click.argument("repository", metavar="STORAGE/REPOSITORY")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
-@click.option("--path", default="", help="Where a file belongs (maven, conda); with a slash at its end, the folder.")
+@click.option(
+    "--path",
+    default="",
+    help="Where a file belongs, if its format lets you choose; with a slash at its end, the folder.",
+)
 @click.option("--tag", default="latest", show_default=True, help="The dist-tag that npm packages get.")
+@click.option("--field", "more", multiple=True, metavar="NAME=TEXT", help="Another field of the form of the format.")
 @click.option("--as", "image", default="", metavar="NAME:TAG", help="What the image is called; FILE is an OCI layout.")
 @click.option("--source", default="", help="The name of the image in the layout, if it has several.")
 @remote
 async def upload(
-    session: Session, repository: str, files: tuple[Path, ...], path: str, tag: str, image: str, source: str
+    session: Session,
+    repository: str,
+    files: tuple[Path, ...],
+    path: str,
+    tag: str,
+    more: tuple[str, ...],
+    image: str,
+    source: str,
 ) -> None:
     """
     Publish files in a repository: packages of any format, or an image from a folder or archive in the OCI layout.
@@ -48,9 +60,11 @@ async def upload(
     if path and not path.endswith("/") and len(files) > 1:
         raise Invalid("--path of several files is a folder, with a slash at its end")
 
+    fields = dict(_field(each) for each in more)
+
     async def publish_one(name: Path) -> dict[str, Any]:
         file = LocalFile.read(name)
-        sent = await _send(session, repository, file, {"path": path, "tag": tag, "sha256": file.sha256})
+        sent = await _send(session, repository, file, {**fields, "path": path, "tag": tag, "sha256": file.sha256})
         if sent["sha256"] != file.sha256:
             raise DigestMismatch("sha256", file.sha256, sent["sha256"])
         if not session.printer.as_json:
@@ -84,6 +98,13 @@ async def _publish_all(
         left = len(files) - len(records)
         counts = f"{len(records) - len(codes)} of {len(files)} files were published, {len(codes)} failed"
         fail(counts + (f", {left} were not tried" if left else ""), codes[0] if len(set(codes)) == 1 else 1)
+
+
+def _field(given: str) -> tuple[str, str]:
+    name, equals, text = given.partition("=")
+    if not equals or not name.isidentifier():
+        raise Invalid(f"--field takes NAME=TEXT, not {given!r}")
+    return name, text
 
 
 async def _send(session: Session, repository: str, file: LocalFile, fields: Mapping[str, str]) -> Any:

@@ -7,6 +7,7 @@ from typing import Final
 
 from pkgrepo.formats.npm import paths
 from pkgrepo.formats.npm.audit.matching import ECOSYSTEM
+from pkgrepo.formats.npm.change.requests import change_tag
 from pkgrepo.formats.npm.document_requests import take_file
 from pkgrepo.formats.npm.packument.document import FULL, SHORT
 from pkgrepo.formats.npm.packument.requests import Caches
@@ -81,6 +82,7 @@ def npm() -> Format:
         client_documents=ClientDocuments(
             repository=(ClientDocument(path="-/npm/v1/keys"),), package=_packument, version=_attestations
         ),
+        change_tag=change_tag,
         uploads=Uploads(
             what="tarballs as npm pack makes them",
             names={".tgz": ".+", ".tar.gz": ".+"},

@@ -7,7 +7,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from pkgrepo.errors import NotFound, existing
+from pkgrepo.errors import Invalid, NotFound, existing
+from pkgrepo.gateway.services import Context
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.management.api.access_rules import CONTENT_READERS, AccessRule
 from pkgrepo.management.api.call import Call
@@ -88,6 +89,34 @@ async def move_tag(call: Call, body: TagTarget, tag: str) -> TagRecord:
     )
     await call.change_content(entry, _move_tag, package, tag, body.digest, admitted)
     return TagRecord(tag=tag, digest=body.digest)
+
+
+class TaggedVersion(Body):
+    """The version that a tag is to stand for."""
+
+    version: Annotated[str, meaning("The version that the tag stands for.", max_length=256)]
+
+
+@table.put(
+    "/package/<repository>/<package>/tags/<tag>", CONTENT_READERS, "Let a tag stand for a version", audit="tag.set"
+)
+async def set_tag(call: Call, body: TaggedVersion, tag: str) -> None:
+    """As a client of the format does it, with the same rules. Tags of images are pushed."""
+    await _change(call, tag, body.version)
+
+
+@table.delete("/package/<repository>/<package>/tags/<tag>", CONTENT_READERS, "Remove a tag", audit="tag.remove")
+async def remove_tag(call: Call, tag: str) -> None:
+    """The version stays. A tag of an image is removed as its version is."""
+    await _change(call, tag, None)
+
+
+async def _change(call: Call, tag: str, version: str | None) -> None:
+    change = call.format.change_tag
+    if change is None:
+        raise Invalid(f"packages of the format {call.format.name} have no tags that are set here", "/tag")
+    call.object = f"{call.repository.path}/{call.package}:{tag}"
+    await change(Context(call.shared, call.repository, None), call.request, call.package or "", tag, version)
 
 
 async def _image(call: Call) -> int:

@@ -214,6 +214,14 @@ def test_files_that_cannot_be_published_are_refused(admin, write):
     assert admin.json("package", "versions", "main/java", "com.team:lib")[0]["version"] == "2.0"
 
 
+def test_a_file_is_described_by_fields_of_the_form(admin, write):
+    jar = write("any.jar", make_jar({"a": b""}))
+    fields = [word for each in ("group=com.team", "artifact=named", "version=3.0") for word in ("--field", each)]
+    (sent,) = admin.json("upload", "main/java", jar, *fields)
+    assert sent["path"] == "com/team/named/3.0/named-3.0.jar"
+    assert "--field takes NAME=TEXT" in admin.refused(2, "upload", "main/java", jar, "--field", "group")
+
+
 def test_the_other_files_are_published_after_a_refusal(admin, write):
     files = [write(*make_wheel("several", version)) for version in ("1.0", "2.0", "3.0")]
     admin("upload", "main/py", files[0])

@@ -34,6 +34,7 @@ from pkgrepo.formats.npm.paths import PackagePath, TarballPath
 from pkgrepo.formats.npm.refusals import user_not_found
 from pkgrepo.gateway.bodies import read_json, read_object
 from pkgrepo.gateway.callers.access import may_see_email
+from pkgrepo.gateway.publishing.virtual import publish_context
 from pkgrepo.gateway.responses.content import is_private
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
@@ -113,6 +114,17 @@ async def set_tag(context: Context[object], request: Request, name: str, tag: st
         raise Invalid('the body must be a version in quotes, such as "1.0.0"')
     tagged = await context.services.content.change(commands.set_tag, context.repository, name, tag, text, actor)
     return json_response({"ok": True, "id": name, "dist-tags": tagged}, 201)
+
+
+async def change_tag(context: Context[object], request: Request, name: str, tag: str, version: str | None) -> None:
+    """Set or remove a dist-tag in the repository that takes changes. :raises Invalid: as for clients"""
+    context = await publish_context(context, request)
+    if version is None:
+        await unset_tag(context, request, name, tag)
+        return
+    actor = await authorize_publishing(context, request, name, CHANGE_TAGS)
+    names.check_tag(tag)
+    await context.services.content.change(commands.set_tag, context.repository, name, tag, version, actor)
 
 
 async def unset_tag(context: Context[object], request: Request, name: str, tag: str) -> Response:

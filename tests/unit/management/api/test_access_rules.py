@@ -129,6 +129,8 @@ ROUTE_ACCESS = {
     "GET /package/<repository>/<package>/difference/text": CONTENT_READERS,
     "GET /package/<repository>/<package>/downloads": CONTENT_READERS,
     "GET /package/<repository>/<package>/tags/<tag>/history": CONTENT_READERS,
+    "PUT /package/<repository>/<package>/tags/<tag>": CONTENT_READERS,
+    "DELETE /package/<repository>/<package>/tags/<tag>": CONTENT_READERS,
     "GET /package/<repository>/<package>/versions": CONTENT_READERS,
     "GET /package/<repository>/<package>/versions/<version>": CONTENT_READERS,
     "GET /package/<repository>/<package>/versions/<version>/advisories": CONTENT_READERS,
