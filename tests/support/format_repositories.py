@@ -67,8 +67,10 @@ def format_repositories(folder: Path) -> Iterator[World]:
     """Run the server, with two versions of ``demo`` in each format."""
     imports = folder / "imports"
     imports.mkdir()
-    with running(folder, f'imports.folders = ["{imports}"]\n{PRIVATE}') as process:
+    lines = f'imports.folders = ["{imports}"]\nimports.keys = ["{folder / "key.pem"}"]\n'
+    with running(folder, f"{lines}{PRIVATE}") as process:
         made = World(process.url, imports)
+        (folder / "key.pem").write_text(made.ok("GET", "/system/twin-key")["key"])
         for case in CASES.values():
             for name, config in (
                 ("own", {"type": "Hosted"}),

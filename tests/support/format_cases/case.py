@@ -28,8 +28,8 @@ class Case:
     ``document`` lists a package, and has the bytes ``listed`` if and only if it lists the version; ``more_documents``
     are those of what ``more`` publishes. ``file`` is a file of a version. ``beside`` are further addresses of that in
     ``demo``, or of what belongs to it: all are refused like it. ``upstream`` is behind the address of a repository that
-    is an upstream. A format that ``restores`` lists what a proxy keeps also after the catalog was lost, while its
-    upstream is away.
+    is an upstream. With ``is_folder`` the document is the page of a folder, which is made when it is asked
+    for: proxies do not keep it, and copies of a repository do not have it.
 
     ``sent`` is the file of a version as a person sends it in a form: its name, its bytes, and the fields before it.
     ``lock`` makes a lock file, its name and its text, from the short name, a version, and the bytes of ``file``.
@@ -48,7 +48,7 @@ class Case:
     file: str
     beside: tuple[str, ...] = ()
     upstream: str = "/"
-    restores: bool = True
+    is_folder: bool = False
     sent: Callable[[str, str], tuple[str, bytes, Mapping[str, str]]]
     lock: Callable[[str, str, bytes], tuple[str, str]]
 

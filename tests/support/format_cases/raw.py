@@ -18,7 +18,7 @@ RAW = Case(
     listed='"{version}/"',
     file="/{name}/{version}/{name}-{version}.bin",
     beside=("/%64emo/1.1.0/demo-1.1.0.bin", "/demo/1.1.0/demo-1.1.0.bin.sha256", "/demo/1.1.0/demo-1.1.0.bin.md5"),
-    restores=False,  # the pages of folders are those of the upstream
+    is_folder=True,
     sent=lambda name, version: (f"{name}-{version}.bin", content(version), {"path": f"{name}/{version}/"}),
     lock=lambda name, version, data: ("files.sha256", f"{sha256(data)}  {name}/{version}/{name}-{version}.bin\n"),
 )

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
+from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
+from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
 from pkgrepo.model.structs import meaning
 from pkgrepo.proxy.caching.questions import restored_files_of
 from pkgrepo.proxy.format import Proxied
@@ -22,7 +24,7 @@ from pkgrepo.repositories.version_ranges import Ranges
 from .imported import IMPORTED, MIRRORED
 from .index import document_request, fragments, index_files, latest, make_remote_release, read_parts, splice
 from .names import INDEX, NAME, check_name, sort_key
-from .routes import ROUTES, Caches, take_file
+from .routes import ROUTES, take_file
 
 
 class HostedConfig(configuration.HostedConfig, frozen=True):
@@ -34,7 +36,7 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
 
 def toy() -> Format:
     """The format with its caches."""
-    caches = Caches()
+    caches = SplicedDocuments({INDEX: "application/json"}, cache_size=2**24)
     return Format(
         name=NAME,
         configurations=configuration.Configurations("the toy format", HostedConfig | ProxyConfig | MergingConfig),
@@ -49,6 +51,7 @@ def toy() -> Format:
         setup=_setup,
         token_clients=("curl",),
         install=lambda url, name, _version: [command("curl", "curl", "-O", f"{url}/{name}/{INDEX}")],
+        client_documents=ClientDocuments(package=lambda key, _name: [_document(key)]),
         uploads=Uploads(
             what="files of any kind",
             names={"": ".+"},
@@ -68,13 +71,16 @@ def toy() -> Format:
             latest=latest,
         ),
         restore_documents=restored_files_of(document_request, fragments),
-        caches=caches.documents.caches("toys"),
+        caches=caches.caches("toys"),
         dated=True,
     )
 
 
+def _document(package: str) -> ClientDocument:
+    return ClientDocument(path=f"{package}/{INDEX}", named=lambda _path, sha256: sha256)
+
+
 def _setup(url: str, *, publishes: bool) -> Sequence[Snippet]:
-    read = command("curl", "curl", "-u", f"token:{TOKEN}", f"{url}/PACKAGE/{INDEX}")
-    if not publishes:
-        return [read]
-    return [read, command("curl", "curl", "-u", f"token:{TOKEN}", "-T", "FILE", f"{url}/PACKAGE/VERSION/FILE")]
+    auth = ("-u", f"token:{TOKEN}")
+    put = [command("curl", "curl", *auth, "-T", "FILE", f"{url}/PACKAGE/VERSION/FILE")] if publishes else []
+    return [command("curl", "curl", *auth, f"{url}/PACKAGE/{INDEX}"), *put]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Final
 
 import msgspec
 
 from pkgrepo.errors import Invalid, existing
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import BlobInfo, File, Fragment, NewFile, Package, Version
+from pkgrepo.model import BlobInfo, File, NewFile, Package, Version
 from pkgrepo.proxy.caching.questions import DocumentRequest
 from pkgrepo.proxy.format import Latest, LatestReason, MemberParts, merge_fragments, merge_versions
 from pkgrepo.proxy.parts.values import Context, Entry, FileSource, Normalised
@@ -27,7 +26,7 @@ from pkgrepo.untrusted.strict_json import decode_typed
 
 from .names import INDEX, parse_path, sort_key
 
-FILE_TYPE: Final = "application/octet-stream"
+OCTETS = "application/octet-stream"
 
 
 class ListedFile(msgspec.Struct, frozen=True):
@@ -53,13 +52,9 @@ def index_files(index: PackageIndex, change: Change) -> None:
     if version is not None:
         for file in change.removed:
             index.remove_fragment(INDEX, version.sort, file.path)
-        index.put_fragments(
-            [
-                (kind, Fragment(version.sort, each.path, body))
-                for each in change.added
-                for kind, body in fragments(version, each, version.published_at).items()
-            ]
-        )
+        for file in change.added:
+            for kind, body in fragments(version, file, version.published_at).items():
+                index.put_fragment(kind, version.sort, file.path, body)
 
 
 def fragments(version: Version, file: File, published: datetime) -> dict[str, bytes]:
@@ -117,7 +112,9 @@ def _entries(listing: Listing, url: str) -> Iterator[Entry]:
             published_ms=round(each.published.timestamp() * 1000),
             first_seen=False,
             fragments={INDEX: msgspec.json.encode(each)},
-            files=[FileSource(path, f"{url}/{path}", each.size, {"sha256": each.sha256}, FILE_TYPE, {})],
+            files=[
+                FileSource(path, f"{url}/{path}", each.size, {"sha256": each.sha256}, "application/octet-stream", {})
+            ],
         )
 
 
@@ -131,7 +128,7 @@ def make_release(path: str, blob: BlobInfo) -> Release:
         version_key=version.key,
         version_text=version.text,
         sort=version.sort,
-        files=(NewFile(path=path, blob=blob, media_type=FILE_TYPE),),
+        files=(NewFile(path=path, blob=blob),),
     )
 
 

@@ -7,8 +7,6 @@ from contextlib import suppress
 from functools import partial
 from urllib.parse import unquote
 
-from attrs import Factory, frozen
-
 from pkgrepo.errors import Invalid, NotFound, existing
 from pkgrepo.gateway.bodies import receive_body
 from pkgrepo.gateway.format_site import Routes
@@ -28,18 +26,10 @@ from pkgrepo.repositories.publish.staged import Staged
 from .index import index_files, make_release
 from .names import INDEX, check_name, parse_path
 
-
-@frozen(eq=False)
-class Caches:
-    """The documents of packages."""
-
-    documents: SplicedDocuments = Factory(lambda: SplicedDocuments({INDEX: "application/json"}, cache_size=2**24))
-
-
 Place = tuple[str, str]  # a package, and the path of a file of it; without that its document, without both a greeting
 
 
-async def _read(context: Context[Caches], request: Request, rest: bytes) -> Place:
+async def _read(context: Context[SplicedDocuments], request: Request, rest: bytes) -> Place:
     path = unquote(rest.decode("ascii", "replace"))
     with suppress(Invalid):
         match path.split("/"):
@@ -53,7 +43,7 @@ async def _read(context: Context[Caches], request: Request, rest: bytes) -> Plac
     raise NotFound("address", path[:200])
 
 
-async def _answer(context: Context[Caches], request: Request, place: Place) -> Response:
+async def _answer(context: Context[SplicedDocuments], request: Request, place: Place) -> Response:
     services, repository, (package, path) = context.services, context.repository, place
     if request.method == b"PUT" and path:
         published = await _put(context, request, path, partial(receive_body, request, limit=services.max_upload))
@@ -65,11 +55,11 @@ async def _answer(context: Context[Caches], request: Request, place: Place) -> R
         found = await answer_file(services, request, identity, repository, package, path)
         return existing(found, "file", path)
     if package:
-        return await answer_document(services, request, repository, package, context.caches.documents, lambda _: INDEX)
+        return await answer_document(services, request, repository, package, context.caches, lambda _: INDEX)
     return text_response(f"This is the toy repository {repository.path}.\n")
 
 
-async def take_file(context: Context[Caches], request: Request, sent: SentFile) -> Uploaded:
+async def take_file(context: Context[SplicedDocuments], request: Request, sent: SentFile) -> Uploaded:
     """Publish the file of a form, before which is the folder of the version."""
     path = sent.text("path") + sent.name
     published = await _put(await publish_context(context, request), request, path, sent.receive)
@@ -77,7 +67,7 @@ async def take_file(context: Context[Caches], request: Request, sent: SentFile) 
 
 
 async def _put(
-    context: Context[Caches], request: Request, path: str, receive: Callable[[Staged], Awaitable[BlobInfo]]
+    context: Context[SplicedDocuments], request: Request, path: str, receive: Callable[[Staged], Awaitable[BlobInfo]]
 ) -> Published:
     content, (package, _) = context.services.content, parse_path(path)
     identity = await context.admit(request, Action.WRITE, package)
@@ -87,7 +77,7 @@ async def _put(
         return await content.publish(context.repository, release, staged, admitted, index_files)
 
 
-ROUTES: Routes[Caches, Place] = Routes(
+ROUTES: Routes[SplicedDocuments, Place] = Routes(
     read=_read,
     answer=_answer,
     changes=lambda request, _place: request.method == b"PUT",
