@@ -26,6 +26,15 @@ TITLES: Final = {
 }
 
 
+def sentence_of(error: Exception) -> str:
+    """What a page says of a refusal: what the parser of a body says begins with the name of the field."""
+    text = str(error)
+    if not isinstance(error, errors.Invalid) or not error.pointer or not text.startswith("Expected `"):
+        return text
+    said = text.replace("`str`", "a text").replace(" matching regex ", " that matches ").replace("(?!\\n)", "")
+    return f"{error.pointer.rpartition('/')[2].replace('_', ' ')}: {said[0].lower()}{said[1:]}"
+
+
 def error_table(visit: Visit) -> ErrorTable:
     """The statuses of domain errors, which are answered by a page."""
 

@@ -20,7 +20,9 @@ pages = PageTable()
 async def show_quotas(visit: Visit) -> Response:
     """The quotas with bars, and the form that sets one."""
     quotas = await visit.api("GET", "/system/quotas")
-    return visit.page("administration/quotas.html", quotas=quotas, chosen=visit.query("place"))
+    return visit.page(
+        "administration/quotas.html", quotas=quotas, chosen=visit.sent.text("place", visit.query("place"))
+    )
 
 
 @pages.post("/admin/quotas", page=show_quotas)

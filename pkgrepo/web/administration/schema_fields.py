@@ -156,7 +156,7 @@ def _field(
 ) -> Field:
     kind, best, nullable = _chosen(node, definitions)
     key = name.rpartition("/")[2]
-    default = node.get("default")
+    default = _default(node)
     changed = value is not _MISSING and value != default
     if value is _MISSING:
         value = default
@@ -242,7 +242,7 @@ def _read(name: str, node: Mapping[str, Any], definitions: Mapping[str, Any], fo
             takes_numbers = any(each.get("type") == "integer" for each in _alternatives(node, definitions))
             value = int(text) if takes_numbers and text.isascii() and text.isdigit() and len(text) < 18 else text
     # null is another value than the default where both exist
-    return _MISSING if not nullable and "default" in node and value == node["default"] else value
+    return _MISSING if not nullable and "default" in node and value == _default(node) else value
 
 
 def _read_group(name: str, node: Mapping[str, Any], definitions: Mapping[str, Any], form: Form) -> Any:
@@ -269,6 +269,12 @@ def _read_entries(name: str, best: Mapping[str, Any], definitions: Mapping[str, 
     for at in range(MOST_ENTRIES):
         if any(form.text(f"{name}/{at}/{key}") for key in needed):  # an entry without them is an empty one
             yield _read_group(f"{name}/{at}", inner, definitions, form)
+
+
+def _default(node: Mapping[str, Any]) -> Any:
+    """The default as JSON has it: schemas that are made of types have tuples."""
+    value = node.get("default")
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _simple(best: Mapping[str, Any]) -> str:

@@ -387,3 +387,41 @@ async def test_the_figures_of_a_repository_are_counted_on_a_page_of_their_own(br
     await browser.log_in("ada", OTHER_PASSWORD)
     assert f"{settings}/figures" not in (await browser.get(settings)).links
     assert (await browser.get(f"{settings}/figures")).status == 403
+
+
+@pytest.mark.parametrize(
+    ("place", "action", "fields", "sentence"),
+    [
+        (
+            "/ui/admin/users",
+            "",
+            {"username": "a b", "name": "Ada", "email": "a@b.example"},
+            "A user name has 3 to 32",
+        ),
+        (
+            "/ui/admin/groups",
+            "",
+            {"name": "a b", "description": "<b>The</b> crew"},
+            "Name: expected a text that matches",
+        ),
+        ("/ui/projects", "", {"key": "a b", "name": "Core", "description": "All of it"}, "Key: expected a text"),
+        (
+            "/ui/admin/webhooks",
+            "",
+            {"name": "builds", "url": "nope", "events": "stage.*"},
+            "The address cannot be used",
+        ),
+        ("/ui/admin/hosts", "", {"name": "a b/", "repository": "main/py"}, "is no host name"),
+        ("/ui/admin/quotas", "", {"place": "main/py", "bytes": "1x", "shown": ""}, "is no number"),
+        ("/ui/admin/policy", "/blocks", {"package": "demo", "reason": "bad"}, "Repository: expected a text of length"),
+    ],
+)
+async def test_a_form_that_is_refused_shows_what_was_entered_and_which_field_is_wrong(
+    browser: Browser, place: str, action: str, fields: dict[str, str], sentence: str
+) -> None:
+    await browser.stack.add_repository("py")
+    await browser.log_in()
+    page = await browser.send(await browser.get(place), f"{place}{action}", **fields)
+    assert (page.status, sentence in page.text) == (422, True), page.text
+    assert page.forms[f"{place}{action}"] | fields == page.forms[f"{place}{action}"]
+    assert "<b>The</b>" not in page.html
