@@ -31,7 +31,7 @@ def sentence_of(error: Exception) -> str:
     text = str(error)
     if not isinstance(error, errors.Invalid) or not error.pointer or not text.startswith("Expected `"):
         return text
-    said = text.replace("`str`", "a text").replace(" matching regex ", " that matches ").replace("(?!\\n)", "")
+    said = text.replace("`str`", "a text").replace(" matching regex ", " that matches ").replace(r"(?!\\n)", "")
     return f"{error.pointer.rpartition('/')[2].replace('_', ' ')}: {said[0].lower()}{said[1:]}"
 
 
