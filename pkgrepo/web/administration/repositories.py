@@ -54,7 +54,7 @@ async def show_new(visit: Visit) -> Response:
         fields=fields_of(await _schema(visit, values["format"]), values["type"], config) if chosen else [],
         text=sent.secret("json") or _text({**whole, "config": {"type": values["type"], **config}}),
         storages=await visit.api("GET", "/storage"),
-        types=types,
+        formats=(await visit.api("GET", "/info")).formats,
     )
 
 
