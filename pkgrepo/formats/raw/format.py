@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pkgrepo.auth.permissions.format_rights import FormatRights, prefixes
 from pkgrepo.formats.raw.configuration import CONFIGURATIONS
 from pkgrepo.formats.raw.imported import IMPORTED
@@ -10,7 +12,8 @@ from pkgrepo.formats.raw.paths import check_package, check_version, folder_of, i
 from pkgrepo.formats.raw.proxied import VERSIONS, file_question, folder_question, latest, read_parts, release_of
 from pkgrepo.formats.raw.routes import ROUTES, take_sent
 from pkgrepo.formats.raw.setup import install_snippets, snippets
-from pkgrepo.gateway.format import Format
+from pkgrepo.gateway.client_documents import ClientDocuments
+from pkgrepo.gateway.format import Format, Look
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
 from pkgrepo.gateway.responses.directory_pages import ListingTurns
@@ -23,6 +26,13 @@ RIGHTS = FormatRights(
     patterns=lambda package: (package, *(f"{each}/*" for each in prefixes(package, "/")[1:])),
     stem=lambda pattern: (pattern.removesuffix("/*"), ""),
     forms="tool (one package) or releases/* (those below a folder)",
+)
+
+LOOK: Final = Look(
+    icon='<path d="M6 3h8l5 5v13H6zM14 3v5h5M9.5 13h6M9.5 16.5h6"/>',
+    light="#3d5a73",
+    dark="#a9c4dc",
+    programs="curl, wget",
 )
 
 
@@ -44,7 +54,9 @@ def raw() -> Format:
         mirrored=MIRRORED,
         imported=IMPORTED,
         token_clients=("curl",),
+        look=LOOK,
         setup=snippets,
+        client_documents=ClientDocuments(beside=(".sha256",)),
         install=install_snippets,
         uploads=Uploads(
             what="a file of any kind",
