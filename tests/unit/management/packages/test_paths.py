@@ -50,13 +50,16 @@ LISTED = {
         *("org/acme/demo/1.0/maven-metadata.xml", "plain/file.txt", "plain/maven-metadata.xml"),
     },
     "docker": {"demo"},
+    "raw": {"tool/1.0/demo.txt", "plain/file.txt"},
 }
+BESIDE = {"maven": [".md5", ".sha1", ".sha256", ".sha512"], "raw": [".sha256"]}
 FILES: dict[str, list[tuple[str, Any]]] = {
     "python": [("file", *make_wheel("demo", "1.0"))],  # type: ignore[list-item]
     "npm": [("file", "x.tgz", make_tarball("@team/demo", "1.0.0"))],  # type: ignore[list-item]
     "ruby": [("file", "demo-1.0.gem", make_gem("demo", "1.0"))],  # type: ignore[list-item]
     "conda": [("file", "demo-1.0-py_0.conda", make_conda("demo", "1.0"))],  # type: ignore[list-item]
     "maven": [("path", "org/acme/demo/1.0/"), ("file", "demo-1.0.jar", b"PK")],  # type: ignore[list-item]
+    "raw": [("path", "tool/1.0/"), ("file", "demo.txt", b"x")],  # type: ignore[list-item]
     "docker": [("image", "demo"), ("file", "x.tar", make_oci_archive({"acme/demo:1.0": make_image()}))],  # type: ignore[list-item]
 }
 
@@ -83,7 +86,7 @@ async def listed(stack: Stack, limit: int = 1000, **rest: Any) -> list[Any]:
 async def test_files_and_documents_are_listed(stack: Stack, format_: str) -> None:
     await stack.add_repository("repo", format=format_)
     await publish(stack, FILES[format_])
-    if format_ == "maven":
+    if format_ in ("maven", "raw"):
         reply = await stack.call("PUT", "/repositories/main/repo/plain/file.txt", raw=b"x")
         assert reply.status == 201
     found = await listed(stack)
@@ -93,7 +96,7 @@ async def test_files_and_documents_are_listed(stack: Stack, format_: str) -> Non
         if each["kind"] == "file":
             file = await stack.call("GET", f"/repositories/main/repo/{each['path']}")
             assert (file.status, len(file.body)) == (200, each["size"])
-            assert each.get("beside", []) == ([".md5", ".sha1", ".sha256", ".sha512"] if format_ == "maven" else [])
+            assert each.get("beside", []) == BESIDE.get(format_, [])
 
 
 async def test_who_may_read_some_packages_gets_these(stack: Stack) -> None:
