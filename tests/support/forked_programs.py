@@ -36,6 +36,10 @@ from tests.support.timeouts import TIMEOUT_S
 LARGEST_REQUEST = 128 * 1024  # bytes
 _STATUS = struct.Struct(">i")
 _PROGRAM = str(Path(sys.executable).with_name("pkgrepo"))
+_AS_FORKS = (  # with what forks have
+    "import sys; sys.argv[0] = 'pkgrepo'; from tests.support.added_formats import add_formats; add_formats();"
+    "from pkgrepo.cli import main; main()"
+)
 _OF_INTERPRETER = ("PYTHON", "LD_", "MALLOC_", "LC_", "LANG")  # beginnings of variables that are read at its start
 _OF_OTHERS = ("PYTHONPATH", "PYTHON_KEYRING_BACKEND")  # of forks and of other programs
 
@@ -119,9 +123,10 @@ def run_pkgrepo(
     command, place = list(map(str, arguments)), folder or Path.cwd()
     given = [each for each in environ if each.startswith(_OF_INTERPRETER) and each not in _OF_OTHERS]
     if "coverage" in sys.modules or any(os.environ.get(each) != environ[each] for each in given):
+        measured = "coverage" in sys.modules
         return subprocess.run(
-            [_PROGRAM, *command],
-            env=dict(environ),
+            [*([sys.executable, "-c", _AS_FORKS] if measured else [_PROGRAM]), *command],
+            env={**environ, "PYTHONPATH": str(Path(__file__).parents[2])} if measured else dict(environ),
             cwd=place,
             input=told,
             capture_output=True,

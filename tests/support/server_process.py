@@ -32,9 +32,10 @@ def clean_environment(**variables: str) -> dict[str, str]:
 
 
 def twistd_command(patches: Sequence[str] | None = None) -> list[str]:
-    """Return the command without arguments."""
+    """Return the command without arguments; in processes of their own servers have the formats that forks have."""
     given = PATCHES if patches is None else patches
-    return [sys.executable, "-m", "tests.support.patched_twistd", *given] if given else [_PROGRAM]
+    patched = given or LAUNCHER or "coverage" in sys.modules
+    return [sys.executable, "-m", "tests.support.patched_twistd", *given] if patched else [_PROGRAM]
 
 
 class ServerProcess:
