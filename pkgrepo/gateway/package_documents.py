@@ -111,7 +111,7 @@ def found_document(
         cacheable=state.cacheable,
         package=state.package,
         by_address=by_address,
-        expires_at=modified_s if modified_s * 1000 > services.clock.now_ms() else 0,
+        expires_at=modified_s if modified_s and modified_s * 1000 > services.clock.now_ms() else 0,
         ends_s=state.expires_s,
     )
 

@@ -101,6 +101,11 @@ class Repository:
     Both have addresses of their own, beside that of the parent.
 
     With a ``view`` it is what documents show of a past state; rights, rules and files are those of the repository.
+
+    What each request asks of it is worked out when the value is made: its ``path`` is ``storage/name``, as people and
+    scopes of tokens write it, ``push_rules`` are the rules for pushes, which a companion has from its parent (one that
+    is not set has its default), and ``is_companion`` tells whether it is a companion of another repository, also of one
+    of a stage, and what is in it made of that.
     """
 
     id: int
@@ -124,6 +129,22 @@ class Repository:
     stage: str | None = None
     parent: Repository | None = None
     view: DatedView | None = None
+    path: str = field(init=False, eq=False, repr=False)
+    push_rules: Mapping[str, Any] = field(init=False, eq=False, repr=False)
+    is_companion: bool = field(init=False, eq=False, repr=False)
+
+    @path.default
+    def _path(self) -> str:
+        return f"{self.storage_name}/{self.name}"
+
+    @push_rules.default
+    def _push_rules(self) -> Mapping[str, Any]:
+        owner = self.authority
+        return owner.config.get("push_rules") or owner.settings.get("push_rules") or {}
+
+    @is_companion.default
+    def _is_companion(self) -> bool:
+        return self.parent is not None and self.parent.stage == self.stage
 
     @property
     def live(self) -> Repository:
@@ -149,32 +170,15 @@ class Repository:
         return not self.is_companion
 
     @property
-    def is_companion(self) -> bool:
-        """Whether it is a companion of another repository, also of one of a stage, and what is in it made of that."""
-        return self.parent is not None and self.parent.stage == self.stage
-
-    @property
     def folder(self) -> str:
         """The folder in the readable layout; see L{folder_of}."""
         return folder_of(self.name)
-
-    @property
-    def path(self) -> str:
-        """``storage/name``, as people and scopes of tokens write it."""
-        return f"{self.storage_name}/{self.name}"
 
     @property
     def policy(self) -> Mapping[str, Any]:
         """The rules of the format for what is published; one that is not set has its default."""
         policy: Mapping[str, Any] = self.settings.get("policy") or {}
         return policy
-
-    @property
-    def push_rules(self) -> Mapping[str, Any]:
-        """The rules for pushes, which a companion has from its parent; one that is not set has its default."""
-        owner = self.authority
-        rules: Mapping[str, Any] = owner.config.get("push_rules") or owner.settings.get("push_rules") or {}
-        return rules
 
     @property
     def auth_enabled(self) -> bool:

@@ -215,7 +215,8 @@ class Identity:
     service) or ``session`` (a login in a browser, whose key is ``session_id``). ``limits`` are those of the token: the
     caller may do what the owner may and the limits allow. ``scoped`` says of a bearer token whether it was requested
     with scopes, and is None for all other credentials. ``pipeline`` is that which the token was issued to: then the
-    publishers of repositories decide instead of the rights of the user, who stands for all pipelines.
+    publishers of repositories decide instead of the rights of the user, who stands for all pipelines. An ``anonymous``
+    caller has sent no credentials.
     """
 
     user_id: int | None = None
@@ -230,10 +231,10 @@ class Identity:
     scoped: bool | None = None
     session_id: int | None = None
     pipeline: Pipeline | None = None
+    anonymous: bool = field(init=False, eq=False, repr=False)
 
-    @property
-    def anonymous(self) -> bool:
-        """Whether the request had no credentials."""
+    @anonymous.default
+    def _anonymous(self) -> bool:
         return self.user_id is None
 
 

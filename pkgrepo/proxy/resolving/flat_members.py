@@ -47,7 +47,8 @@ class FlatMembers:
     """
     The flat members of all repositories, found once for each state of the configuration.
 
-    ``orders`` are by format, ``companions`` those of formats whose repositories may be companions.
+    ``orders`` are by format, ``companions`` those of formats whose repositories may be companions. ``serial`` is that
+    of the configuration which they were last asked about.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class FlatMembers:
         self._companions = companions
         self._registry = registry
         self._orders = orders
-        self._serial = -1
+        self.serial = -1
         self._known: dict[int, tuple[Repository, Mapping[int, FlatMember]]] = {}
 
     def of(self, repository: Repository) -> Mapping[int, FlatMember]:
@@ -69,8 +70,8 @@ class FlatMembers:
         The members of a view are the present repositories, with a rule that hides what came later.
         """
         serial = self._registry.serial
-        if serial != self._serial:
-            self._serial = serial
+        if serial != self.serial:
+            self.serial = serial
             self._known = {}
         found, view = self._of(repository.live), repository.view
         if view is None:

@@ -173,10 +173,9 @@ class Resolver:
 
     async def owners(self, repository: Repository, name: str, trace: Trace, *, what: str = "package") -> Owners:
         """Who serves a name behind a repository; ``what`` it names in messages."""
-        config_serial = self._registry.serial  # before the configuration is read
         members = list(self._flat.of(repository).values())
         return await find_owners(
-            self._catalog, members, repository, name, trace, config_serial=config_serial, what=what
+            self._catalog, members, repository, name, trace, config_serial=self._flat.serial, what=what
         )
 
     async def _owning(self, flat: FlatMember, owners: Owners) -> HostedMember:

@@ -119,7 +119,7 @@ class Members:
     @property
     def expires_s(self) -> int:
         """When upstreams must be asked again, in Unix seconds; 0 for never."""
-        expiries = [each.expires_ms for each in self.serving if each.expires_ms is not None]
+        expiries = [at_ms for each in self.serving if (at_ms := each.expires_ms) is not None]
         if self.recheck_ms is not None:
             expiries.append(self.recheck_ms)
         return min(expiries) // 1000 if expiries else 0

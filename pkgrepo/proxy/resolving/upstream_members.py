@@ -108,7 +108,8 @@ class UpstreamMembers:
         """
         repository = owners.repository
         request = self._formats[repository.format].document_request(key)
-        search = Search(owners, request, self._flat.of(repository), revalidate)
+        flat = {each.repository.id: each for each in owners.members}
+        search = Search(owners, request, flat, revalidate)
         outcome = await self._ask(search, repository, only_kept=False)
         if outcome.serving:
             return Found(outcome.serving, search.recheck_ms, search.partial or outcome.is_denied)

@@ -96,13 +96,13 @@ def rows(cls: type[T], source: str, /, *, of: str = "", **fields: Column) -> tup
 
     ``of`` is the table's alias in ``source``. An argument named after a field is its SQL, a function of the value of
     its column, or a tuple: the SQL of one or more columns, and a function of their values. A column that several fields
-    need is selected once.
+    need is selected once. Fields that the class works out itself have none.
     """
     columns: list[str] = []
     arguments: list[str] = []
     names: dict[str, Any] = {"__name__": __name__, "make": cls}
     hints = get_type_hints(cls)
-    for field in attrs.fields(cls):  # type: ignore[arg-type]
+    for field in (each for each in attrs.fields(cls) if each.init):  # type: ignore[arg-type]
         own, convert = [f"{of}.{field.name}" if of else field.name], _converter(hints[field.name])
         match fields.pop(field.name, None):
             case str(sql):
