@@ -193,12 +193,12 @@ async def _read_last(session: Session, path: Path) -> dict[str, Content]:
 
 async def _choose(session: Session, path: str, given: Sequence[GivenLock], only: Sequence[str]) -> Any:
     """Have a repository fetch what lock files name. Returns its paths that they name, and what is missing."""
+    if not given:
+        return {"items": [], "missing": {}}
     wanted = {"locks": [{"name": each.name, "text": each.text} for each in given], "only": list(only)}
-    noted = {}
-    if given:
-        job = await session.client.call("POST", at("repository", path, "mirror"), value=wanted, query={"wait": 0})
-        for each in (await session.wait_for(job.value))["problems"]:
-            noted[f"{each['package']} {each['item']}".strip()] = each["reason"]
+    job = await session.client.call("POST", at("repository", path, "mirror"), value=wanted, query={"wait": 0})
+    problems = (await session.wait_for(job.value))["problems"]
+    noted = {f"{each['package']} {each['item']}".strip(): each["reason"] for each in problems}
     found = (await session.client.call("POST", at("repository", path, "paths"), value=wanted)).value
     return {"items": found["items"], "missing": {**found["missing"], **noted}}
 

@@ -112,7 +112,8 @@ async def assign_locks(
     found: dict[str, list[GivenLock]] = {name: [] for name in formats}
     for each in given:
         asked = {"name": each.name, "text": each.text}
-        possible = (await client.call("POST", at("lock-formats"), value=asked)).value["formats"]
+        place = at("repository", next(iter(formats)), "lock-formats")
+        possible = (await client.call("POST", place, value=asked)).value["formats"]
         fitting = [each.repository] if each.repository else [name for name in formats if formats[name] in possible]
         if not fitting:
             raise Invalid(f"none of these repositories has the format of {each.name}")

@@ -11,7 +11,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.gateway.mirrored.choosing import Chosen
 from pkgrepo.gateway.mirrored.reading import Formats, find_formats, read_lock
 from pkgrepo.http.responses import Response
-from pkgrepo.management.api.access_rules import CONTENT_READERS_OF_SOME, EDITORS, PUBLIC
+from pkgrepo.management.api.access_rules import EDITORS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.fields import Errors, JobId, PackageName
 from pkgrepo.management.api.names import check_independent
@@ -125,7 +125,7 @@ class ChosenPaths(Record):
 
 @table.post(
     "/repository/<repository>/paths",
-    CONTENT_READERS_OF_SOME,
+    EDITORS,
     "List the files and documents that lock files name",
     asks=True,
     largest=LARGEST,
@@ -145,10 +145,17 @@ class LockFormats(Record):
     formats: Annotated[list[str], meaning("The names of the formats; all that may be, if nothing tells.")]
 
 
-@table.post("/lock-formats", PUBLIC, "Show which repositories a lock file may be for", asks=True, largest=LARGEST)
+@table.post(
+    "/repository/<repository>/lock-formats",
+    EDITORS,
+    "Show which formats a lock file may be for",
+    asks=True,
+    largest=LARGEST,
+)
 async def show_lock_formats(call: Call, body: LockGiven) -> LockFormats:
-    """Its name tells, or its text."""
-    return LockFormats(formats=sorted(find_formats(body.name, body.text, _formats(call))))
+    """Its name tells, or its text, whatever the format of the repository is."""
+    found = await call.shared.pools.cpu(find_formats, body.name, body.text, _formats(call))
+    return LockFormats(formats=sorted(found))
 
 
 def _formats(call: Call) -> Formats:

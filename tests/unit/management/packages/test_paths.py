@@ -111,9 +111,9 @@ async def test_who_may_read_some_packages_gets_these(stack: Stack) -> None:
 async def test_what_may_not_be_known_is_not_there(stack: Stack) -> None:
     await stack.add_repository("repo", format="npm", visibility="private")
     await stack.add_user("ada")
-    for method, body in (("GET", None), ("POST", {})):
+    for method, body, place in (("GET", None, "paths"), ("POST", {}, "paths"), ("POST", {}, "lock-formats")):
         replies = [
-            await stack.call(method, f"/api/repository/main%2F{name}/paths", body, who="ada")
+            await stack.call(method, f"/api/repository/main%2F{name}/{place}", body, who="ada")
             for name in ("repo", "none")
         ]
         assert [each.status for each in replies] == [404, 404]
@@ -125,7 +125,7 @@ async def test_lock_files_choose_paths(stack: Stack) -> None:
     for version in ("1.0", "3.0"):
         await publish(stack, [("file", f"demo-{version}.gem", make_gem("demo", version))])
     lock = {"name": "Gemfile.lock", "text": LOCK}
-    assert (await stack.ok("POST", "/lock-formats", lock, who=None))["formats"] == ["ruby"]
+    assert (await stack.ok("POST", "/repository/main%2Frepo/lock-formats", lock))["formats"] == ["ruby"]
     found = await stack.ok("POST", "/repository/main%2Frepo/paths", {"locks": [lock]})
     assert [each["path"] for each in found["items"] if each["kind"] == "file"] == [
         "gems/demo-1.0.gem",
