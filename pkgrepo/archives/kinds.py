@@ -6,7 +6,7 @@ the name ends with                  the file
 ==================================  ==================================================================================
 .jar .war .whl .conda and others    ends with the record of a zip archive; before it may be anything, as a script is in
                                     executable jars
-.tgz .gz .bz2 .xz .zst              begins as its compression does; a .tgz may be a plain tar, as npm takes it
+.tgz .gz .crate .bz2 .xz .zst       begins as its compression does; a .tgz may be a plain tar, as npm takes it
 .gem                                is a tar
 .gemspec.rz                         begins as zlib does
 .pom                                is XML, with the element ``project``
@@ -109,7 +109,7 @@ _KINDS: Final[tuple[tuple[tuple[str, ...], str, Callable[[Source], bool]], ...]]
         is_zip,
     ),
     ((".tgz",), "a tar archive", _is_npm_tarball),
-    ((".gz",), "compressed with gzip", _begins(b"\x1f\x8b")),
+    ((".gz", ".crate"), "compressed with gzip", _begins(b"\x1f\x8b")),
     ((".bz2",), "compressed with bzip2", _begins(b"BZh")),
     ((".xz",), "compressed with xz", _begins(b"\xfd7zXZ\x00")),
     ((".zst",), "compressed with zstd", _begins(b"\x28\xb5\x2f\xfd")),

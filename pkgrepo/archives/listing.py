@@ -36,7 +36,7 @@ MOST_BZ2: Final = 16 * 1024 * 1024  # bytes of a bzip2 file that are read; a meg
 LONGEST_TEXT: Final = 64 * 1024  # bytes of a file that is read
 
 _ZIP: Final = (".whl", ".egg", ".zip", ".jar", ".war", ".ear", ".aar")
-_TAR_GZ: Final = (".tgz", ".tar.gz")
+_TAR_GZ: Final = (".tgz", ".tar.gz", ".crate")
 _GEM_DATA: Final = "data.tar.gz"
 _README: Final = re.compile(r"(?:\./)?(?:[^/]+/)?readme(?:\.(?:md|markdown|rst|txt|rdoc))?", re.IGNORECASE)
 

@@ -22,6 +22,7 @@ from pkgrepo.concurrency.batches import BatchDelay
 from pkgrepo.config import Config
 from pkgrepo.errors import StorageFailed
 from pkgrepo.failure_log import is_out_of_descriptors
+from pkgrepo.formats.cargo.format import cargo
 from pkgrepo.formats.conda.format import conda
 from pkgrepo.formats.container.format import container
 from pkgrepo.formats.maven.format import maven
@@ -59,6 +60,7 @@ from pkgrepo.storage.secret_box import SecretBox
 
 # What makes each format of the server. A new format is added here and nowhere else.
 FORMATS: Final[list[Callable[[Config], Format]]] = [
+    lambda _config: cargo(),
     lambda _config: conda(),
     lambda config: container(
         service=config.container.service, ping=config.container.ping, trusted_keys=config.container.trusted_keys

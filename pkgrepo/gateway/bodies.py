@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from attrs import evolve
@@ -88,6 +88,39 @@ def _inflate(inflater: Any, data: bytes) -> bytes:
     except zlib.error:
         raise Invalid("the body is not a gzip stream, as Content-Encoding says it is") from None
     return piece
+
+
+class BodyParts:
+    """A body whose parts follow each other, of lengths that its reader knows when it comes to them."""
+
+    def __init__(self, body: AsyncIterable[bytes]) -> None:
+        self._chunks = aiter(body)
+        self._rest = b""
+
+    async def read(self, count: int) -> bytes:
+        """So many bytes in memory. :raises Invalid: the body ends before"""
+        return b"".join([piece async for piece in self.pieces(count)])
+
+    async def pieces(self, count: int) -> AsyncIterator[bytes]:
+        """So many bytes as they arrive. :raises Invalid: the body ends before"""
+        while count > 0:
+            self._rest = self._rest or await self._next()
+            if not self._rest:
+                raise Invalid("the body ends before the last of its parts does")
+            piece, self._rest = self._rest[:count], self._rest[count:]
+            count -= len(piece)
+            yield piece
+
+    async def end(self) -> None:
+        """:raises Invalid: the body goes on"""
+        if self._rest or await self._next():
+            raise Invalid("the body goes on behind its last part")
+
+    async def _next(self) -> bytes:
+        async for chunk in self._chunks:
+            if chunk:
+                return chunk
+        return b""
 
 
 T = TypeVar("T")

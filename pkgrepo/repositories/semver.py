@@ -1,8 +1,8 @@
 """
 The grammar and the order of versions (semantic versioning 2.0.0), and the bounds that comparators stand for.
 
-Formats share what is here, and have their own grammar of ranges. ``^``, ``~`` and missing parts stand for a lower and
-an upper bound; the upper one is ``2.0.0-0``, below every prerelease of 2.0.0. A prerelease is accepted only by
+Formats share what is here; some have a grammar of ranges of their own. ``^``, ``~`` and missing parts stand for a lower
+and an upper bound; the upper one is ``2.0.0-0``, below every prerelease of 2.0.0. A prerelease is accepted only by
 comparators of which one names a prerelease of the same three numbers.
 
 Two maintained libraries exist, ``semver`` and ``node-semver``. Neither makes keys that a database can sort by.
@@ -18,6 +18,7 @@ from typing import Final
 from attrs import frozen
 
 from pkgrepo.errors import Invalid
+from pkgrepo.repositories.version_ranges import Ranges, Test
 from pkgrepo.untrusted.text import quoted
 
 LONGEST_VERSION: Final = 256  # characters
@@ -32,6 +33,12 @@ _VERSION: Final = re.compile(
     rf"(?:\+(?P<build>{BUILD_ID}(?:\.{BUILD_ID})*))?",
     re.ASCII,
 )
+_COMPARATOR: Final = re.compile(
+    r"\s*(\^|~|>=|<=|>|<|=)?\s*([0-9]+|[xX*])(?:\.([0-9]+|[xX*]))?(?:\.([0-9]+|[xX*]))?"
+    r"(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?\s*",
+    re.ASCII,
+)
+WILD: Final = frozenset("xX*")
 _PARTS: Final = re.compile(r"[v=]*([0-9]+)(?:\.([0-9]+))?((?:\.[xX*])*)", re.ASCII)  # any of which may be missing
 
 
@@ -189,6 +196,41 @@ def _above(sign: str, major: int, minor: int | None, patch: int | None) -> str:
     return f"{major}.{minor + 1}.0"
 
 
+def requirement_bounds(text: str) -> Iterator[Bound]:
+    """
+    The comparisons of a requirement with commas between its comparators, each of which is ``^`` without a sign.
+
+    :raises Invalid: it cannot be read
+    """
+    for each in text.split(","):
+        found = _COMPARATOR.fullmatch(each)
+        if found is None:
+            raise Invalid(f"{quoted(text)} is no requirement such as ^1.2 or >=1.0, <2.0")
+        sign = found[1] or ("=" if WILD & {*each.partition("-")[0]} else "^")
+        yield from bounds_of(sign, *found.group(2, 3, 4, 5))
+
+
+def accepts(dependency: str, version: str) -> bool | None:
+    """Whether a dependency, a name, a blank and a requirement, accepts a version; None if one cannot be read."""
+    try:
+        return all_hold(list(requirement_bounds(dependency.partition(" ")[2])), parse_version(version))
+    except Invalid:
+        return None
+
+
+def sort_key(text: str) -> bytes:
+    """The sort key of a version, or of a part of one that bounds a range. :raises Invalid: it is none"""
+    return parse_version(padded(text)).sort
+
+
+def _among(requirement: str) -> Test:
+    """The test of what people write in rules, where prereleases within the bounds count."""
+    bounds = list(requirement_bounds(requirement))
+    for each in bounds:
+        _ = each.version  # it can be read
+    return lambda version: all(each.holds(parse_version(version)) for each in bounds)
+
+
 def builds(text: str) -> tuple[bytes, bytes]:
     """
     The sort keys of a version; of ``1.2`` and ``1.2.x`` those of all 1.2.
@@ -223,3 +265,12 @@ def _number(value: int) -> bytes:
     """A number as one byte for its length, and its bytes, most significant first."""
     size = (value.bit_length() + 7) // 8
     return bytes((size,)) + value.to_bytes(size, "big")
+
+
+RANGES: Final = Ranges(
+    sort=sort_key,
+    builds=builds,
+    operators={"^": lambda bound: _among(f"^{bound}"), "~": lambda bound: _among(f"~{bound}")},
+    begins=lambda start: _among(f"={start}.*"),
+    written="^1.5, ~1.5.2, >=1.5 <2.0, 1.5.* or 1.5.0",
+)

@@ -22,6 +22,7 @@ ROOMS = {
     "npm": ("npm", "routes"),
     "python": ("python", "routes"),
     "ruby": ("rubygems", "routes", "api.requests"),
+    "cargo": ("cargo", "routes", "changes"),
     "conda": ("conda", "routes"),
     "maven": ("maven", "routes"),
     "raw": ("raw", "routes"),
@@ -64,10 +65,14 @@ OTHERS: Mapping[str, Mapping[str, str]] = {
     "ruby": {
         **dict.fromkeys(("create_key", "extend_key", "read_json_key", "read_key"), PEOPLE),
         **dict.fromkeys(("change_owner", "list_owners"), OWNERS),
-        "answer_exchange": PIPELINES,
         "yank": REMOVES,
         "root": "the repository itself",
         "own": NAMES,
+    },
+    "cargo": {
+        **dict.fromkeys(("change_owner", "list_owners"), OWNERS),
+        "configuration": "the repository itself",
+        "me": "how people get a token",
     },
     "conda": {
         **dict.fromkeys(("find_shard", "find_member_shard", "upstream_folders", "publish_sent"), HELPER),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from pkgrepo.gateway.mirrored.locks import (
     tables_of,
     text_of,
 )
+from pkgrepo.untrusted.toml import read_toml
 
 PYTHON: Final = "python"
 NO_INDEX: Final = "it does not come from an index"
@@ -28,7 +28,6 @@ ELSEWHERE: Final = ("git", "url", "vcs", "archive", "hg", "svn")  # of what is f
 HERE: Final = ("editable", "virtual", "directory", "path", "file", "workspace")  # of what is a part of the project
 LONGEST_REQUIREMENT: Final = 2000  # characters, without its hashes
 _REMOTE: Final = re.compile(r"(?<!file)://|@[^/\s]+:")  # in an address of another machine, also as scp writes it
-_LONG_KEY: Final = re.compile(r"(?:\.[^.=\n]*+){100}")
 _HASH: Final = re.compile(r"--hash[= ]\s*(\S+)")
 _OPTION: Final = re.compile(r"\s--?[A-Za-z].*", re.DOTALL)
 _COMMENT: Final = re.compile(r"(^|\s)#.*")
@@ -76,7 +75,7 @@ def _add_requirement(lock: Lock, line: str) -> None:
 def read_uv(text: str) -> Lock:
     """``uv.lock``. :raises Invalid: it is another file"""
     lock = Lock()
-    for each in tables_of(_toml(text).get("package")):
+    for each in tables_of(read_toml(text).get("package")):
         source = table_of(each.get("source"))
         if any(kind in source for kind in ELSEWHERE):
             lock.leave_out(_title(each), NO_INDEX)
@@ -87,7 +86,7 @@ def read_uv(text: str) -> Lock:
 
 def read_poetry(text: str) -> Lock:
     """``poetry.lock`` and ``pdm.lock``. :raises Invalid: it is another file"""
-    document, lock = _toml(text), Lock()
+    document, lock = read_toml(text), Lock()
     older = table_of(table_of(document.get("metadata")).get("files"))  # of poetry before 1.3
     for each in tables_of(document.get("package")):
         kind = text_of(table_of(each.get("source")).get("type"))
@@ -100,7 +99,7 @@ def read_poetry(text: str) -> Lock:
 
 def read_pylock(text: str) -> Lock:
     """``pylock.toml`` (PEP 751). :raises Invalid: it is another file"""
-    document, lock = _toml(text), Lock()
+    document, lock = read_toml(text), Lock()
     if "lock-version" not in document:
         raise Invalid("it has no lock-version: is it a pylock.toml?")
     for each in tables_of(document.get("packages")):
@@ -134,15 +133,6 @@ def _is_elsewhere(entry: dict[str, Any]) -> bool:
     if any(kind in entry for kind in ELSEWHERE) or not any(kind in entry for kind in HERE):
         return True
     return any(_REMOTE.search(text_of(entry.get(kind))) for kind in ("file", "path"))
-
-
-def _toml(text: str) -> dict[str, Any]:
-    if _LONG_KEY.search(text):  # for which tomllib takes the square of its parts
-        raise Invalid("it has a key of too many parts")
-    try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits
-        raise Invalid(f"it is no TOML document: {str(error)[:200]}") from None
 
 
 def _title(entry: dict[str, Any]) -> str:

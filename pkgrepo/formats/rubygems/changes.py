@@ -1,8 +1,7 @@
 """
 Changes of what is published: ``gem yank``, its undoing, and ``gem owner``.
 
-Owners are a note: the people whom the author of a gem names. What a user may do is decided by the permissions of the
-repository.
+Owners are a note, see L{pkgrepo.repositories.publish.owners}.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from urllib.parse import parse_qsl
 
 from attrs import frozen
 
-from pkgrepo.errors import Conflict, FileExists, Invalid
-from pkgrepo.formats.rubygems.indexer import OWNERS, apply_change, owners_of
+from pkgrepo.errors import Conflict, FileExists, Invalid, NotFound
+from pkgrepo.formats.rubygems.indexer import apply_change
 from pkgrepo.formats.rubygems.limits import FORM_SIZE
 from pkgrepo.formats.rubygems.names import RUBY, check_name, check_platform, check_version, full_version
 from pkgrepo.formats.rubygems.refusals import gem_not_found, version_not_found
@@ -29,13 +28,12 @@ from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Action, Actor, Repository, User, Version, VersionState
 from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.publish import package_changes
+from pkgrepo.repositories.publish.owners import OWNER, change_owners, read_owners
 from pkgrepo.storage.catalog.packages import packages, versions
-from pkgrepo.storage.catalog.people import users
 
 _MOST_FIELDS = 32
 _LIMITS = MultipartLimits(parts=_MOST_FIELDS, text_bytes=FORM_SIZE // _MOST_FIELDS)
 
-MOST_OWNERS: Final = 100
 _YAML: Final = b"text/yaml; charset=utf-8"
 
 
@@ -153,9 +151,10 @@ def _read_version(fields: Mapping[str, str]) -> VersionGiven:
 async def list_owners(context: Context[object], request: Request, name: str, *, yaml: bool) -> Response:
     """The owners of a gem; each has a handle, an id, and an email for that owner and for those who manage users."""
     identity = await context.admit(request, Action.READ, name)
-    found = await context.services.catalog.look(read_owners, context.repository.id, name)
-    if found is None:
-        raise gem_not_found()
+    try:
+        found = await context.services.catalog.look(read_owners, context.repository.id, name)
+    except NotFound:
+        raise gem_not_found() from None
     records = [
         _record(handle, None if user is None or not may_see_email(identity, user) else user) for handle, user in found
     ]
@@ -173,53 +172,15 @@ async def change_owner(context: Context[object], request: Request, name: str, *,
     await context.admit(request, Action.WRITE, name)
     given = (await read_fields(request)).get("email", "").strip()
     _, actor = await context.admit_publishing(request, name)
-    handle = await context.services.content.change(change_owners, context.repository, name, given, add, actor)
+    content = context.services.content
+    try:
+        (handle,) = await content.change(change_owners, context.repository, name, [given], add, actor, apply_change)
+    except NotFound as error:
+        if error.what != OWNER:
+            raise gem_not_found() from None
+        raise Refusal(404, "Owner could not be found.", "not_found") from None
     verb = "added to" if add else "removed from"
     return text_response(f"Owner {handle} was {verb} {name}. Owners are a note: permissions decide who may push.")
-
-
-def read_owners(r: Reader, repository_id: int, name: str) -> Sequence[tuple[str, User | None]] | None:
-    """The names of a gem's owners with their accounts, if these exist; None if there is no such gem."""
-    package = packages.find_package(r, repository_id, name)
-    if package is None:
-        return None
-    return [(handle, users.find_user_by_name(r, handle)) for handle in owners_of(r, package)]
-
-
-def change_owners(
-    tx: Transaction, repository: Repository, name: str, given: str, add: bool, actor: Admitted, now_ms: int
-) -> str:
-    """
-    The write command that adds or removes an owner, by name or email. Returns the owner's name.
-
-    :raises Refusal: there is no such gem, user or owner; :raises Invalid: no owner would be left, or there are too many
-    """
-    package = packages.find_package(tx, repository.id, name)
-    if package is None:
-        raise gem_not_found()
-    owners = owners_of(tx, package)
-    handle = _find(tx, given, owners, add=add)
-    if handle is None:
-        raise Refusal(404, "Owner could not be found.", "not_found")
-    after = [each for each in owners if each != handle] + ([handle] if add else [])
-    if not after:
-        raise Invalid(f"{handle} is the only owner of {name}; add another one first", "email")
-    if len(after) > MOST_OWNERS:
-        raise Invalid(f"a gem has at most {MOST_OWNERS} owners", "email")
-    package_changes.set_package_meta(tx, repository, name, {OWNERS: after}, actor, apply_change, now_ms)
-    return handle
-
-
-def _find(r: Reader, given: str, owners: Sequence[str], *, add: bool) -> str | None:
-    if not add and given in owners:
-        return given  # also one whose account is gone
-    user = users.find_user_by_name(r, given) if "@" not in given else None
-    if user is None and not add:
-        held = (users.find_user_by_name(r, each) for each in owners)
-        user = next((each for each in held if each is not None and each.email == given), None)
-    if user is None or (not add and user.username not in owners):
-        return None
-    return user.username
 
 
 def _record(handle: str, user: User | None) -> dict[str, object]:

@@ -20,7 +20,7 @@ from pkgrepo.formats.rubygems.proxied.upstream import (
 )
 from pkgrepo.formats.rubygems.push.requests import take_file
 from pkgrepo.formats.rubygems.ranges import RANGES, accepts
-from pkgrepo.formats.rubygems.token_exchange import PATH, ROOT_EXCHANGES
+from pkgrepo.formats.rubygems.token_exchange import EXCHANGE
 from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments
 from pkgrepo.gateway.format import Format, Look
 from pkgrepo.gateway.format_site import serve
@@ -71,8 +71,8 @@ def ruby() -> Format:
         public_path=paths.public_path,
         layout=Layout(path=paths.readable_path, folder=paths.readable_folder, places=paths.readable_places),
         resource=serve(ROUTES, caches),
-        needs_no_credentials=lambda path: path == PATH,
-        root_exchanges=ROOT_EXCHANGES,
+        needs_no_credentials=lambda path: path == EXCHANGE.path.encode(),
+        root_exchanges=EXCHANGE.roots,
         mirrored=MIRRORED,
         imported=IMPORTED,
         token_clients=("gem", "bundler"),

@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from pkgrepo.formats.rubygems.api.records import latest_version, put_row
 from pkgrepo.formats.rubygems.index.indexing import index_gem
 from pkgrepo.formats.rubygems.names import spelling
 from pkgrepo.formats.rubygems.paths import hidden_path, public_path
-from pkgrepo.interfaces import Reader
-from pkgrepo.model import File, Package, VersionState
+from pkgrepo.model import File, VersionState
 from pkgrepo.repositories.publish.index import Change, PackageIndex
-from pkgrepo.storage.catalog.packages import files, packages, versions
-
-OWNERS: Final = "owners"
-
-
-def owners_of(r: Reader, package: Package) -> list[str]:
-    """The owners; until the first change that is who published the first version."""
-    stated = package.meta.get(OWNERS)
-    if stated is not None:
-        return list(stated)
-    publisher = versions.first_publisher(r, package.id)
-    return [publisher] if publisher else []
+from pkgrepo.repositories.publish.owners import owners_of
+from pkgrepo.storage.catalog.packages import files, packages
 
 
 def apply_change(index: PackageIndex, change: Change) -> None:

@@ -16,7 +16,7 @@ from pkgrepo.formats.rubygems.index.requests import file, info
 from pkgrepo.formats.rubygems.proxied.merged_lists import Caches
 from pkgrepo.formats.rubygems.proxied.requests import compact, specs
 from pkgrepo.formats.rubygems.push.requests import push
-from pkgrepo.formats.rubygems.token_exchange import answer_exchange
+from pkgrepo.formats.rubygems.token_exchange import EXCHANGE
 from pkgrepo.gateway.bodies import UPLOADS, misplaced_upload
 from pkgrepo.gateway.format_site import Routes
 from pkgrepo.gateway.services import Context
@@ -57,7 +57,7 @@ API: Mapping[tuple[str, ...], Mapping[str, Handler]] = {
     ("v1", "gems", "unyank"): {"PUT": unyank},
     ("v1", "api_key"): {"GET": read_key, "POST": create_key, "PUT": extend_key},
     ("v1", "api_key.json"): {"GET": read_json_key},
-    ("v1", "oidc", "trusted_publisher", "exchange_token"): {"POST": answer_exchange},
+    ("v1", "oidc", "trusted_publisher", "exchange_token"): {"POST": EXCHANGE.answer},
 }
 
 

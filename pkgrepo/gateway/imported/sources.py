@@ -1,19 +1,30 @@
-"""Sources that say all in the ways of the format: its documents at an address, its paths in a folder."""
+"""
+Sources that say all in the ways of the format: its documents at an address, its paths in a folder.
+
+What a document lists of a file is read as proxies read it: the fragments of its entry are what the file is ``about``.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Final
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+from attrs import frozen
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.gateway.imported.items import Item, SourcePackage
+from pkgrepo.gateway.imported.described import Once
+from pkgrepo.gateway.imported.items import Item, SourcePackage, State
 from pkgrepo.gateway.imported.places import Folder, FoundFile, Site
 from pkgrepo.proxy.caching.questions import DocumentRequest
 from pkgrepo.proxy.parts.jobs import normaliser_of
-from pkgrepo.proxy.parts.values import Context, Entry
+from pkgrepo.proxy.parts.values import Context, Entry, FileSource
 
 LARGEST_DOCUMENT: Final = 64 * 1024 * 1024  # bytes
+
+StateOf = Callable[[Entry], State | None]
 
 
 def entry_items(
@@ -29,6 +40,7 @@ def entry_items(
             size=source.size,
             digests=source.digests,
             published_ms=entry.published_ms,
+            about=entry.fragments,
         )
         for entry in entries
         for source in entry.files
@@ -36,12 +48,25 @@ def entry_items(
     ]
 
 
-class DocumentSource:
-    """A repository of another server, which is asked for the documents that proxies ask for."""
+def states_in(entries: Iterable[Entry], state_of: StateOf) -> Mapping[str, State]:
+    """The states of the versions that are not live."""
+    return {entry.version: state for entry in entries if (state := state_of(entry)) is not None}
 
-    def __init__(self, site: Site, request: Callable[[str], DocumentRequest]) -> None:
+
+class DocumentSource:
+    """
+    A repository of another server, which is asked for the documents that proxies ask for.
+
+    ``state_of`` tells of an entry whether its version is yanked or deprecated; None if it is neither.
+    """
+
+    def __init__(
+        self, site: Site, request: Callable[[str], DocumentRequest], state_of: StateOf = lambda _entry: None
+    ) -> None:
         self._site = site
         self._request = request
+        self._state_of = state_of
+        self._service: Once[dict[str, Any]] = Once()
 
     async def names(self) -> AsyncIterator[str]:
         """:raises Invalid: names of packages have to be given"""
@@ -51,34 +76,79 @@ class DocumentSource:
     async def package(self, name: str) -> SourcePackage:
         """The files that the document of a package lists. :raises NotFound: no URL has it"""
         request = self._request(name)
-        for url in request.urls(self._site.url):
-            try:
-                content, final = await self._site.read(url, request.accept, largest=LARGEST_DOCUMENT)
-            except NotFound:
-                continue
-            return await self._site.pools.cpu(self._package, request, content, final)
-        raise NotFound("package", name)
+        service = request.service
+        said = {} if service is None else await self._service.get(partial(self._read_service, service))
+        content, url = await self._read(request)
+        return await self._site.pools.cpu(self._package, request, content, Context(request.name, url, service=said))
 
-    def _package(self, request: DocumentRequest, content: bytes, url: str) -> SourcePackage:
-        normalised = normaliser_of(request.normaliser)(content, Context(request.name, url))
+    async def _read_service(self, request: DocumentRequest) -> dict[str, Any]:
+        content, url = await self._read(request)
+        return normaliser_of(request.normaliser)(content, Context(request.name, url)).top
+
+    async def _read(self, request: DocumentRequest) -> tuple[bytes, str]:
+        for url in request.urls(self._site.url):
+            with suppress(NotFound):
+                return await self._site.read(url, request.accept, largest=LARGEST_DOCUMENT)
+        raise NotFound("package", request.name)
+
+    def _package(self, request: DocumentRequest, content: bytes, context: Context) -> SourcePackage:
+        entries = list(normaliser_of(request.normaliser)(content, context).entries)
         return SourcePackage(
             name=request.name,
             key=request.package_key,
             fingerprint=hashlib.sha256(content).hexdigest(),
-            items=entry_items(self._site, normalised.entries),
+            items=entry_items(self._site, entries),
+            states=states_in(entries, self._state_of),
         )
+
+
+@frozen(kw_only=True)
+class FolderDocuments:
+    """
+    Documents of packages in the folder ``below`` another one: that of a package (a key) is at ``path``, if it is there.
+
+    ``request`` is how an upstream is asked for it, which says of itself what is in ``service``.
+    """
+
+    below: str
+    path: Callable[[str], str]
+    request: Callable[[str], DocumentRequest]
+    service: Mapping[str, Any]
+    state_of: StateOf
+
+    async def read(self, folder: Folder, key: str) -> tuple[bytes, list[Entry]]:
+        """The document of a package and its entries; empty if there is none."""
+        try:
+            content = await folder.read(f"{self.below}/{self.path(key)}", LARGEST_DOCUMENT)
+        except NotFound:
+            return b"", []
+        return content, await folder.pools.cpu(self._entries, self.request(key), content)
+
+    def _entries(self, request: DocumentRequest, content: bytes) -> list[Entry]:
+        context = Context(request.name, "", service=dict(self.service))
+        return list(normaliser_of(request.normaliser)(content, context).entries)
 
 
 class PathFolder:
     """
-    A folder with files at the paths that they have in a repository.
+    A folder with files at the paths that they have in a repository, or at others: ``path_of`` are the former.
 
-    ``read`` gives the package (a key) and the version that a path is of, and raises ``Invalid`` if it is of none.
+    ``read`` gives the package (a key) and the version that a path is of, and raises ``Invalid`` if it is of none. Of
+    those that ``documents`` list these say more.
     """
 
-    def __init__(self, folder: Folder, read: Callable[[str], tuple[str, str]]) -> None:
+    def __init__(
+        self,
+        folder: Folder,
+        read: Callable[[str], tuple[str, str]],
+        *,
+        path_of: Callable[[str], str] = str,
+        documents: FolderDocuments | None = None,
+    ) -> None:
         self._folder = folder
         self._read = read
+        self._path_of = path_of
+        self._documents = documents
         self._found: dict[str, list[tuple[str, FoundFile]]] = {}  # versions and files, by package
 
     async def names(self) -> AsyncIterator[str]:
@@ -92,23 +162,34 @@ class PathFolder:
             try:
                 package, version = self._read(file.path)
             except Invalid as error:
-                self._folder.left_out[file.path] = error.message
+                if self._documents is None or not file.path.startswith(f"{self._documents.below}/"):
+                    self._folder.left_out[file.path] = error.message
             else:
                 self._found.setdefault(package, []).append((version, file))
 
     async def package(self, name: str) -> SourcePackage:
         """The files of a package."""
-        found = self._found.pop(name)
+        found, entries, content = self._found.pop(name), list[Entry](), b""
+        states: Mapping[str, State] = {}
+        if self._documents is not None:
+            content, entries = await self._documents.read(self._folder, name)
+            states = states_in(entries, self._documents.state_of)
+        listed = {source.path: (entry, source) for entry in entries for source in entry.files}
         items = [
-            Item(
-                name=file.name,
-                path=file.path,
-                place=self._folder.file(file),
-                version=version,
-                size=file.size,
-                published_ms=file.modified_ns // 1_000_000,
-            )
-            for version, file in found
+            self._item(version, file, *listed.get(self._path_of(file.path), (None, None))) for version, file in found
         ]
-        mark = hashlib.sha256("\n".join(file.mark for _, file in found).encode()).hexdigest()
-        return SourcePackage(name=name, key=name, fingerprint=mark, items=items)
+        mark = hashlib.sha256("\n".join(file.mark for _, file in found).encode() + content).hexdigest()
+        return SourcePackage(name=name, key=name, fingerprint=mark, items=items, states=states)
+
+    def _item(self, version: str, file: FoundFile, entry: Entry | None, source: FileSource | None) -> Item:
+        said_ms = None if entry is None else entry.published_ms
+        return Item(
+            name=file.name,
+            path=self._path_of(file.path),
+            place=self._folder.file(file),
+            version=version,
+            size=file.size,
+            digests={} if source is None else source.digests,
+            published_ms=file.modified_ns // 1_000_000 if said_ms is None else said_ms,
+            about=None if entry is None else entry.fragments,
+        )

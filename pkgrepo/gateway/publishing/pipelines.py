@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from attrs import frozen
 
+from pkgrepo.errors import Invalid
+from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Context, Services
 from pkgrepo.http.request import Request
@@ -45,3 +47,31 @@ async def exchange(
     """The token for an identity token, for one package if a key is given. :raises IdentityRefused: it is refused"""
     actor = actor_of(request, ANONYMOUS)
     return await services.pipelines.exchange(text, repositories, actor, package=package)
+
+
+@frozen
+class JwtExchange:
+    """
+    An exchange by a POST with a JSON object that has the identity token, ``jwt``; it is about no single package.
+
+    ``path`` is that below a repository, which is also the address at the root. ``render`` makes the response.
+    """
+
+    path: str
+    render: Callable[[IssuedToken], Response]
+
+    async def answer(self, context: Context[object], request: Request) -> Response:
+        """The exchange at the address of a repository."""
+        return await self._exchange(context.services, request, taking(context))
+
+    @property
+    def roots(self) -> tuple[RootExchange, ...]:
+        """The same at the root of the server, below its first two segments."""
+        first, second, rest = self.path.split("/", 2)
+        return (RootExchange("POST", f"{first}/{second}", f"/{second}/{rest}", self._exchange),)
+
+    async def _exchange(self, services: Services, request: Request, repositories: Iterable[Repository]) -> Response:
+        text = (await read_object(request)).get("jwt")
+        if not isinstance(text, str):
+            raise Invalid("the body has no jwt", "/jwt")
+        return self.render(await exchange(services, request, text, repositories))

@@ -49,7 +49,13 @@ ENTRY_SIZE: Final = 300  # bytes of an entry in memory, besides its name
 _README_TYPES: Final = {
     "md": "text/markdown", "markdown": "text/markdown", "rst": "text/x-rst", "txt": "text/plain"
 }  # fmt: skip
-_WITH_README: Final = (".tgz", ".gem", ".conda", ".tar.bz2")  # the readmes of other formats are in their metadata
+_WITH_README: Final = (
+    ".tgz",
+    ".gem",
+    ".crate",
+    ".conda",
+    ".tar.bz2",
+)  # the readmes of other formats are in their metadata
 MOST_SEARCHED: Final = 20  # files of a version
 MOST_COMPARED: Final = 1000  # files of a version
 MOST_CHANGES: Final = 2000  # files in an archive that are returned
@@ -230,7 +236,7 @@ class Contents:
         The text is not rendered; X-Readme-Type is its media type, as the publisher declared it or named the file.
 
         It is sent as text/plain, or as text/markdown if it is Markdown and the Accept field contains text/markdown. If
-        the publisher sent no readme with the metadata, that in the archive of the npm package, gem or conda package is.
+        the publisher sent no readme with the metadata, that in the archive of the package is.
         """
         _, found = await call.find_version(version)
         text, kind = found.meta.get("readme"), "text/markdown"  # of npm packages

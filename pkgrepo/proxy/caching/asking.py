@@ -18,7 +18,7 @@ from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Any, Final
 
-from attrs import evolve, frozen
+from attrs import Factory, evolve, frozen
 
 from pkgrepo import __version__
 from pkgrepo.concurrency.gil import GilReleaser
@@ -67,6 +67,7 @@ class Question:
     A question to one route, whose earlier response is ``old``, which it may confirm.
 
     ``before`` is the response that is replaced, of whatever route: it has the times at which versions were first seen.
+    ``service`` is what the route says of itself, if the request asks for that.
     """
 
     repository: Repository
@@ -74,6 +75,7 @@ class Question:
     request: DocumentRequest
     old: UpstreamDocument | None
     before: Held | None
+    service: dict[str, Any] = Factory(dict)
 
     @property
     def headers(self) -> dict[str, str]:
@@ -86,8 +88,11 @@ class Question:
         return headers
 
     def current(self) -> Question:
-        """The question without an earlier response of another release, which may have normalised it differently."""
-        return self if self.old is None or self.old.meta.get("release") == __version__ else evolve(self, old=None)
+        """The question without an earlier response that another release, or for another service, has normalised."""
+        made_for = (__version__, self.service)
+        if self.old is None or (self.old.meta.get("release"), self.old.meta.get("service", {})) == made_for:
+            return self
+        return evolve(self, old=None)
 
 
 class Asker:
@@ -217,7 +222,8 @@ class Asker:
 
     async def _receive(self, question: Question, response: IUpstreamResponse, url: str) -> Confirmed | Received:
         request = question.request
-        context = Context(request.name, response.url, response.headers.get("content-type") or "", url)
+        content_type = response.headers.get("content-type") or ""
+        context = Context(request.name, response.url, content_type, url, question.service)
         chunks = _inflated(response.chunks()) if request.packed else response.chunks()
         try:
             return await self._keep(question, chunks, context, response=response)
@@ -263,7 +269,7 @@ class Asker:
                     return Confirmed(etag, modified)
                 return Received(
                     key=request.key,
-                    meta=_meta(request, outcome) if response is not None else {},
+                    meta=_meta(question, outcome) if response is not None else {},
                     url=context.url,
                     etag=etag,
                     last_modified=modified,
@@ -303,10 +309,12 @@ async def _inflated(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
             raise Invalid(str(error)) from None
 
 
-def _meta(request: DocumentRequest, outcome: Outcome) -> dict[str, Any]:
+def _meta(question: Question, outcome: Outcome) -> dict[str, Any]:
     """What is kept of a whole document for the questions that follow."""
-    size = {} if request.growing is None else {"bytes": outcome.size}
-    return size if request.listing is None else {**size, "md5": outcome.digests["md5"]}
+    found: dict[str, Any] = {"service": question.service} if question.service else {}
+    if question.request.growing is not None:
+        found["bytes"] = outcome.size
+    return found if question.request.listing is None else {**found, "md5": outcome.digests["md5"]}
 
 
 @frozen

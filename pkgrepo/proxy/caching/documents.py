@@ -298,6 +298,12 @@ class _Document(Cached[Held]):
         """What a route has, or what is made of its other documents; ``mine`` is its own earlier response."""
         documents, repository, request = self.documents, self.repository, self.request
         question = Question(repository, route, request, None if mine is None else mine.document, before)
+        sources = Sources(repository, route, documents, documents.upstreams, mine, request.package_key)
+        if request.service is not None:
+            service = await sources.read(request.service, lambda parts: parts.top)
+            if service is None:
+                raise UpstreamFailed(route.name, f"it has no {request.service.name}")
+            question = evolve(question, service=service)
         response = await documents.asker.ask(question)
         if response is not None:
             return response
@@ -305,7 +311,6 @@ class _Document(Cached[Held]):
             raise UpstreamFailed(route.name, f"its {request.listing.request.name} names {request.name}, which it lacks")
         if request.composition is None:
             return None
-        sources = Sources(repository, route, documents, documents.upstreams, mine, request.package_key)
         try:
             made = await documents.asker.make(question, request.composition, sources)
             if made is None and sources.failure is not None:

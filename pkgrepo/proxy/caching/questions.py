@@ -90,6 +90,9 @@ class DocumentRequest:
     With a ``section`` the document is about many packages: of this one are the entries whose ``sort`` begins with it,
     and if there are none, the upstream does not have the package. It is kept once for all of them.
 
+    With a ``service`` the normaliser is given what the route says of itself in another document (``Context.service``),
+    such as where its files are. When it says something else, the response is asked for anew. A route without it fails.
+
     For ``kind`` see L{Upstream.open}.
 
     Of a ``growing`` document only what was appended is asked for, if the upstream can tell that nothing else changed. A
@@ -112,6 +115,7 @@ class DocumentRequest:
     packed: bool = False
     section: bytes = b""
     kind: str = ""
+    service: DocumentRequest | None = None
 
     @property
     def owner(self) -> str:
@@ -328,6 +332,31 @@ def restored_document_of(
         return () if found is None else (restored_document(request(package.key), *found),)
 
     return restore_documents
+
+
+def restored_versions(
+    entry_of: Callable[[Version, Origin, Sequence[File]], Entry | None],
+) -> Callable[[Reader, Package], tuple[Origin, Normalised] | None]:
+    """
+    The function that makes the parts of a document of what is kept of a package, with the newest origin.
+
+    ``entry_of`` makes the entry of a version from its files, the main one of which has this origin; None if it cannot.
+    """
+
+    def restore(reader: Reader, package: Package) -> tuple[Origin, Normalised] | None:
+        found: list[tuple[Origin, Entry]] = []
+        for version in versions.list_versions(reader, package.id):
+            stored = files.files_of_version(reader, version.id)
+            origin = next((each.origin for each in stored if each.role is None and each.origin is not None), None)
+            entry = None if origin is None else entry_of(version, origin, stored)
+            if origin is not None and entry is not None:
+                found.append((origin, entry))
+        if not found:
+            return None
+        newest = max((origin for origin, _ in found), key=lambda each: each.fetched_ms)
+        return newest, Normalised({}, iter([entry for _, entry in found]))
+
+    return restore
 
 
 def restored_entry(

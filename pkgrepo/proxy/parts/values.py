@@ -73,12 +73,14 @@ class Context(msgspec.Struct, frozen=True):
 
     ``name`` is the package's name, as asked for. ``url`` is the final one, after redirects, for relative links;
     ``asked_url`` is the one before. ``content_type`` is the upstream's, with its parameters; empty if it sent none.
+    ``service`` is the ``top`` of the document in which the upstream describes itself, if the question names one.
     """
 
     name: str
     url: str
     content_type: str = ""
     asked_url: str = ""
+    service: dict[str, Any] = {}
 
 
 NormaliserFunction = Callable[[bytes, Context], Normalised]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from .cargo import CARGO
 from .conda import CONDA
 from .maven import MAVEN
 from .npm import NPM
@@ -13,7 +14,7 @@ from .raw import RAW
 from .rubygems import RUBY
 from .toy import TOY
 
-CASES: Final = {each.format: each for each in (NPM, PYTHON, RUBY, CONDA, MAVEN, RAW, TOY)}
+CASES: Final = {each.format: each for each in (CARGO, NPM, PYTHON, RUBY, CONDA, MAVEN, RAW, TOY)}
 # What differs between two documents of the same content: signatures, revisions and times of the document.
 VARIES: Final = re.compile(
     rb'<!--SERIAL \d+-->|"sig":"[^"]*"|"_rev":"[^"]*"|"modified":"[^"]*"|<lastUpdated>\d+</lastUpdated>|"_serial":\d+'

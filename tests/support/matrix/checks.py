@@ -74,7 +74,7 @@ async def check_documents(world: World, specimen: Specimen, name: str, kind: str
             continue
         if reply.status != 200:
             assert not shown, (path, reply.status, reply.body)
-            assert reply.status in (403, 404), (path, reply.status, reply.body)
+            assert reply.status in (403, 404, 451), (path, reply.status, reply.body)
             continue
         text = plain(reply.body)
         for each in hidden:
@@ -93,7 +93,7 @@ async def check_abouts(world: World, specimen: Specimen, name: str, rule: RuleKi
         for path in (each.format(version, digest=items[0].digests[0]) for each in specimen.abouts):
             reply = await world.ask(name, "GET", path)
             if all(rule.refuses(specimen, each) for each in items):
-                assert reply.status in (200, 403, 404), (path, reply.status, reply.body)
+                assert reply.status in (200, 403, 404, 451), (path, reply.status, reply.body)
                 assert reply.status != 200 or not any(each.marker in reply.body for each in items), (path, reply.body)
                 continue
             assert reply.status == 200, (path, reply.status, reply.body)
@@ -122,7 +122,7 @@ async def check_cell(world: World, specimen: Specimen, kind: str, rule: RuleKind
     await world.set_rules(name, {"name": "no", "reason": REASON, "match": rule.match(specimen, kind)})
     if kind == "listed":
         for path in documents_of(specimen, kind):
-            assert (await read(world, name, path)).status in (200, 403, 404), path
+            assert (await read(world, name, path)).status in (200, 403, 404, 451), path
     elif kind in STORED and rule.name != "label":  # labels are read when somebody asks for a manifest
         await check_documents(world, specimen, name, kind, rule)
     await check_files(world, specimen, name, kind, rule)

@@ -11,11 +11,13 @@ from urllib.parse import quote
 from attrs import frozen
 
 from tests.support.conda_packages import make_conda
+from tests.support.crates import describe, make_crate, publish_body
 from tests.support.gems import make_gem
 from tests.support.http_client import BOUNDARY, form_body
 from tests.support.images import OCI_IMAGE, digest_of, make_image
 from tests.support.matrix.specimens import (
     BAD,
+    CARGO,
     CONDA,
     CONTAINER,
     GOOD,
@@ -359,6 +361,23 @@ CONTAINER_ROADS = (
     promotion(CONTAINER),
 )
 
+# Rust
+
+_CRATE = make_crate("evil_tool", NEW)
+_BODY = publish_body(describe("evil_tool", NEW), _CRATE)
+_PLACE = f"/api/v1/crates/evil_tool/{BAD}"
+
+CARGO_ROADS = (
+    Road(CARGO, "publish", at("PUT", "/api/v1/crates/new", _BODY, "application/octet-stream")),
+    Road(CARGO, "unyank", at("PUT", f"{_PLACE}/unyank"), first(at("DELETE", f"{_PLACE}/yank"))),
+    form(CARGO, f"evil_tool-{NEW}.crate", _CRATE),
+    unyank(CARGO),
+    restore(CARGO),
+    promotion(CARGO),
+)
+
+# Files
+
 _FILE = f"evil-tool-{NEW}.bin"
 RAW_ROADS = (
     Road(RAW, "put", at("PUT", f"/evil-tool/{NEW}/{_FILE}", b"new", "application/octet-stream")),
@@ -368,6 +387,6 @@ RAW_ROADS = (
 )
 
 ROADS: Sequence[Road] = (
-    *(*NPM_ROADS, *PYTHON_ROADS, *RUBY_ROADS, *CONDA_ROADS),
+    *(*NPM_ROADS, *PYTHON_ROADS, *RUBY_ROADS, *CARGO_ROADS, *CONDA_ROADS),
     *(*JAVA_ROADS, *RAW_ROADS, *CONTAINER_ROADS),
 )

@@ -13,6 +13,7 @@ import zstandard
 from attrs import Factory, evolve, field, frozen
 
 from tests.support.conda_packages import make_conda
+from tests.support.crates import describe, make_crate, publish_body
 from tests.support.gems import make_gem
 from tests.support.http_client import BOUNDARY, form_body
 from tests.support.images import OCI_IMAGE, Image, digest_of, make_artifact, make_image
@@ -277,6 +278,49 @@ RUBY = Specimen(
     ecosystem="RubyGems",
 )
 
+# Rust
+
+CRATES = {
+    version: make_crate(
+        "evil_tool", version, license=LICENCES[version], **({"build": "build.rs"} if version == BAD else {})
+    )
+    for version in LICENCES
+}
+
+
+async def _publish_crates(send: Send) -> None:
+    for version, data in CRATES.items():
+        body = publish_body(describe("evil_tool", version), data)
+        await send("PUT", "/api/v1/crates/new", body, "application/octet-stream")
+
+
+CARGO = Specimen(
+    format="cargo",
+    name="evil_tool",
+    spelling="EVIL_TOOL",
+    items=tuple(
+        Item(
+            version,
+            version.encode(),
+            (
+                f"/evil_tool/{version}/evil_tool-{version}.crate",
+                f"/api/v1/crates/evil_tool/{version}/download",
+                f"/api/v1/crates/Evil_Tool/{version}/download",
+            ),
+            (sha256(data),),
+            version == BAD,
+            LICENCES[version],
+        )
+        for version, data in CRATES.items()
+    ),
+    publish=_publish_crates,
+    documents=("/index/ev/il/evil_tool", "/ev/il/evil_tool"),
+    newest=("/api/v1/crates?q=evil",),
+    only_hosted=("/api/v1/crates?q=evil",),
+    ecosystem="crates.io",
+    upstream="/index/",
+)
+
 # conda
 
 CONDAS = {version: make_conda("evil-tool", version, license=LICENCES[version]) for version in LICENCES}
@@ -441,5 +485,5 @@ CONTAINER = Specimen(
     labels=True,
 )
 
-SPECIMENS: Sequence[Specimen] = (NPM, PYTHON, RUBY, CONDA, JAVA, RAW, CONTAINER)
+SPECIMENS: Sequence[Specimen] = (NPM, PYTHON, RUBY, CARGO, CONDA, JAVA, RAW, CONTAINER)
 READ: Sequence[Specimen] = (*SPECIMENS, CHANNEL)

@@ -8,8 +8,8 @@ versions would block other writers, and other threads of the process, for second
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from attrs import frozen
 
@@ -20,6 +20,7 @@ from pkgrepo.storage.catalog.packages import events, packages
 from pkgrepo.storage.catalog.packages.files import UPSERT
 from pkgrepo.storage.catalog.rows import batches, column, dump, every, find, number, placeholders, rows, scalar
 
+MOST_LOOKED_AT: Final = 100
 VERSION, to_version = rows(Version, "version")
 _HIGHEST = "ORDER BY sort DESC, key DESC LIMIT 1"
 
@@ -86,6 +87,21 @@ def first_publisher(r: Reader, package_id: int) -> str:
 def version_keys(r: Reader, package_id: int) -> list[str]:
     """The keys of all versions, in the format's order."""
     return column(r, "SELECT key FROM version WHERE package_id = ? ORDER BY sort, key", (package_id,))
+
+
+def newest_live(
+    r: Reader, package_id: int, is_prerelease: Callable[[str], bool], hidden: Container[str] = ()
+) -> Version | None:
+    """The highest live release, or else prerelease, whose text is not hidden, of the ``MOST_LOOKED_AT`` highest."""
+    found: Version | None = None
+    for key in newest_keys(r, package_id, VersionState.LIVE, MOST_LOOKED_AT):
+        if found is None or not is_prerelease(key):
+            version = find_version(r, package_id, key)
+            if version is not None and version.text not in hidden:
+                found = version
+                if not is_prerelease(key):
+                    break
+    return found
 
 
 def sorted_texts(r: Reader, package_id: int) -> list[tuple[bytes, str]]:

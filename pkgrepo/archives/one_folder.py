@@ -1,0 +1,36 @@
+"""Archives of one folder, such as packages of sources: a tar, compressed with gzip, of plain files and folders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pkgrepo.archives.source import Source, check_entry_name
+from pkgrepo.archives.streams import Gunzip
+from pkgrepo.archives.tar_archive import Tar
+
+
+def read_one_folder(source: Source, wanted: Mapping[str, int]) -> tuple[str, dict[str, bytes]]:
+    """
+    The name of the folder, and the contents of those of its files that are ``wanted``, by their paths in it.
+
+    ``wanted`` maps these to the most bytes that they may have. Blocks: call it in a thread.
+
+    :raises Invalid: the archive is damaged; it has a link, a path outside of its folder, or two files of one name
+    """
+    folder, names, found = "", set[str](), dict[str, bytes]()
+    tar = Tar(source, Gunzip(source))
+    for member in tar:
+        name = member.name.rstrip("/")
+        check_entry_name(source, name)
+        top, _, inner = name.partition("/")
+        folder = folder or top
+        if top != folder or not (inner or member.is_folder):
+            raise source.refuse(f"has an entry {name!a} outside of its folder {folder!a}")
+        if not member.is_file and not member.is_folder:
+            raise source.refuse(f"has a link {name!a}, which clients do not unpack")
+        if member.is_file and name.lower() in names:
+            raise source.refuse(f"has two entries {name!a}, which some systems take for one")
+        names.add(name.lower())
+        if member.is_file and inner in wanted:
+            found[inner] = tar.read(wanted[inner])
+    return folder, found
