@@ -17,7 +17,7 @@ from pkgrepo.commands.settings import Sources
 
 from . import __version__
 
-# Command: the module below pkgrepo and the name in it.
+# Command: the module below pkgrepo and the name in it; None if it is made of an operation of the API.
 COMMANDS = {
     # on the machine of the server
     "init": ("commands.setup", "init"),
@@ -67,8 +67,8 @@ COMMANDS = {
     "quota": ("client.lifecycle.quotas", "quota"),
     "advisories": ("client.policy.advisories", "advisories"),
     "block": ("client.policy.rules", "block"),
-    "unblock": ("client.policy.rules", "unblock"),
-    "blocks": ("client.policy.rules", "list_blocks"),
+    "unblock": None,
+    "blocks": None,
     "rules": ("client.policy.rules", "rules"),
     "quarantine": ("client.policy.rules", "quarantine"),
     "rehearse": ("client.policy.rehearsal", "rehearse"),

@@ -18,7 +18,8 @@ SHORTEST = 20  # characters of what help says of a command; a part that is short
 
 class LazyGroup(click.Group):
     """
-    ``lazy`` maps the names of commands to the module below ``pkgrepo`` and the name in it.
+    ``lazy`` maps the names of commands to the module below ``pkgrepo`` and the name in it, or to None if they are made
+    of an operation of the API.
 
     ``sections`` maps the first command of each part of the help to the title of the part.
     """
@@ -26,7 +27,7 @@ class LazyGroup(click.Group):
     def __init__(
         self,
         *arguments: Any,
-        lazy: Mapping[str, tuple[str, str]],
+        lazy: Mapping[str, tuple[str, str] | None],
         sections: Mapping[str, str] | None = None,
         **rest: Any,
     ) -> None:
@@ -38,12 +39,15 @@ class LazyGroup(click.Group):
         """Return the names of all commands, in the order of ``lazy``."""
         return list(self._lazy)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return the command of this name."""
         if cmd_name not in self._lazy:
             return None
-        module, name = self._lazy[cmd_name]
-        command: click.Command = getattr(import_module(f"pkgrepo.{module}"), name)
+        if (place := self._lazy[cmd_name]) is None:
+            words = cmd_name if ctx.parent is None else f"{self.name} {cmd_name}"
+            made: click.Command = import_module("pkgrepo.client.generated").command_of(words)
+            return made
+        command: click.Command = getattr(import_module(f"pkgrepo.{place[0]}"), place[1])
         return command
 
     def resolve_command(

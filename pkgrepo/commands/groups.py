@@ -7,7 +7,7 @@ import click
 from pkgrepo.client.groups import LazyGroup
 
 _REPO = {
-    "list": ("client.repositories.commands", "list_repositories"),
+    "list": None,
     "show": ("client.repositories.commands", "show_repository"),
     "create": ("client.repositories.commands", "create_repository"),
     "edit": ("client.repositories.commands", "edit_repository"),
@@ -22,28 +22,28 @@ _REPO = {
     "verify": ("client.repositories.commands", "verify"),
 }
 _PACKAGE = {
-    "list": ("client.packages.reads", "list_packages"),
+    "list": None,
     "show": ("client.packages.reads", "show_package"),
     "versions": ("client.packages.reads", "list_versions"),
     "diff": ("client.packages.reads", "compare_versions"),
     "dependents": ("client.packages.reads", "list_dependents"),
-    "yank": ("client.packages.changes", "yank"),
-    "unyank": ("client.packages.changes", "unyank"),
-    "pin": ("client.lifecycle.pins", "pin"),
-    "unpin": ("client.lifecycle.pins", "unpin"),
+    "yank": None,
+    "unyank": None,
+    "pin": None,
+    "unpin": None,
     "pins": ("client.lifecycle.pins", "list_pins"),
     "promote": ("client.packages.changes", "promote"),
     "delete": ("client.packages.changes", "delete"),
     "tag": ("client.packages.changes", "set_tag"),
     "untag": ("client.packages.changes", "remove_tag"),
-    "history": ("client.packages.reads", "show_history"),
+    "history": None,
 }
 _STORAGE = {
-    "list": ("client.server.storages", "list_storages"),
-    "show": ("client.server.storages", "show_storage"),
+    "list": None,
+    "show": None,
     "create": ("client.server.storages", "create_storage"),
     "edit": ("client.server.storages", "edit_storage"),
-    "delete": ("client.server.storages", "delete_storage"),
+    "delete": None,
     "check": ("client.server.storages", "check_storage"),
     # on the machine of the server
     "adopt": ("commands.storages", "adopt_storage"),

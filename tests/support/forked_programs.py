@@ -228,12 +228,13 @@ def main() -> None:
 
 
 def _import_programs() -> None:
-    from pkgrepo import commands
+    from pkgrepo import client, commands
 
     for name in ("twisted.scripts._twistd_unix", "twisted.plugins.pkgrepo_plugin", "pkgrepo.tap", "pkgrepo.service"):
         import_module(name)
-    for each in pkgutil.walk_packages(commands.__path__, f"{commands.__name__}."):
-        import_module(each.name)
+    for package in (client, commands):
+        for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            import_module(each.name)
 
 
 def _reap(ended: dict[int, int]) -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
+from pkgrepo.client.generated import add_operations
 from pkgrepo.client.printer import Column, aged
-from pkgrepo.client.session import Session, confirmed, remote
+from pkgrepo.client.session import Session, remote
 from pkgrepo.display import plural, size
 
 
@@ -48,6 +49,9 @@ def stage() -> None:
     """Stages: releases that wait for an approval before clients get them."""
 
 
+add_operations(stage, "stage")
+
+
 @stage.command("list")
 @click.argument("repository", metavar="[STORAGE/REPOSITORY]", required=False)
 @click.option("--state", type=click.Choice(("open", "approved", "rejected", "expired")), help="Only those.")
@@ -58,17 +62,6 @@ async def list_stages(session: Session, repository: str | None, state: str | Non
     given = {"repository": repository, "state": state}
     found = await session.client.all_items("stages", most=limit, **{k: v for k, v in given.items() if v is not None})
     session.printer.table(COLUMNS, found, "there are no stages that you may see")
-
-
-@stage.command("open")
-@click.argument("repository", metavar="STORAGE/REPOSITORY")
-@click.option("--description", default="", help="A text for those who approve it.")
-@remote
-async def open_stage(session: Session, repository: str, description: str) -> None:
-    """Open a stage, and print the address to publish to."""
-    body = {"description": description}
-    made = await session.client.change("POST", "repository", repository, "stages", body=body)
-    session.printer.done(f"opened stage {made['id']}; publish to, and install from, {made['url']}", made)
 
 
 @stage.command("show")
@@ -94,14 +87,3 @@ async def approve(session: Session, id_: str) -> None:
     done = await session.client.change("POST", "stages", id_, "approve", body={"serial": seen["serial"] or None})
     what = plural(done["items"], "item")
     session.printer.done(f"approved: {what} published in {done['repository']}: {_what(done)}", done)
-
-
-@stage.command("reject")
-@click.argument("id_", metavar="ID")
-@click.option("--reason", default="", help="Why, for those who opened it.")
-@confirmed("Reject stage {id_} and give up what is in it?")
-@remote
-async def reject(session: Session, id_: str, reason: str) -> None:
-    """End a stage without publishing anything; who opened it withdraws it so, too."""
-    done = await session.client.change("POST", "stages", id_, "reject", body={"reason": reason})
-    session.printer.done(f"rejected stage {id_} of {done['repository']}", done)

@@ -11,32 +11,6 @@ from pkgrepo.display import plural
 from pkgrepo.errors import Invalid
 
 
-@click.command("yank")
-@click.argument("repository")
-@click.argument("name", metavar="NAME==VERSION")
-@click.argument("version", required=False)
-@click.option("--reason", default="", help="Clients show it.")
-@remote
-async def yank(session: Session, repository: str, name: str, version: str | None, reason: str) -> None:
-    """Yank a version: clients do not choose it any more, and its files stay."""
-    package, chosen = named_version(name, version)
-    place = ("package", repository, package, "versions", chosen)
-    record = await session.client.change("POST", *place, "yank", body={"reason": reason})
-    session.printer.done(f"{record['package']} {record['version']} is {record['state']}", record)
-
-
-@click.command("unyank")
-@click.argument("repository")
-@click.argument("name", metavar="NAME==VERSION")
-@click.argument("version", required=False)
-@remote
-async def unyank(session: Session, repository: str, name: str, version: str | None) -> None:
-    """Undo a yank."""
-    package, chosen = named_version(name, version)
-    record = await session.client.change("POST", "package", repository, package, "versions", chosen, "unyank")
-    session.printer.done(f"{record['package']} {record['version']} is {record['state']}", record)
-
-
 @click.command("promote")
 @click.argument("repository")
 @click.argument("name", metavar="NAME==VERSION")

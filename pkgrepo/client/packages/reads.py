@@ -15,15 +15,6 @@ from pkgrepo.client.terminal import EXIT_CODES
 from pkgrepo.display import size
 from pkgrepo.errors import NotFound
 
-PACKAGES = (
-    Column("PACKAGE", "name"),
-    Column("LATEST", "latest"),
-    Column("VERSIONS", "versions", right=True),
-    Column("SIZE", sized("size"), right=True),
-    Column("DOWNLOADS", "downloads", right=True),
-    Column("CHANGED", aged("updated_at")),
-    Column("FROM", lambda each: each["route"] or "here"),
-)
 VERSIONS = (
     Column("VERSION", "version"),
     Column("STATE", lambda each: f"{each['state']}: {each['reason']}" if each["reason"] else each["state"]),
@@ -32,12 +23,6 @@ VERSIONS = (
     Column("DOWNLOADS", "downloads", right=True),
     Column("PUBLISHED", aged("published_at")),
     Column("BY", "publisher"),
-)
-MOVES = (
-    Column("SINCE", lambda each: time_with_age(each["at"])),
-    Column("DIGEST", lambda each: each["digest"] or "none"),
-    Column("BY", "by"),
-    Column("STORED", lambda each: "yes" if each["stored"] else "no"),
 )
 FOUND = (
     Column("PACKAGE", "name"),
@@ -58,17 +43,6 @@ DEPENDENTS = (
 ACCEPTING = (*DEPENDENTS, Column("ACCEPTS IT", lambda each: {True: "yes", False: "no", None: "-"}[each["accepts"]]))
 
 MOST = click.option("--limit", type=click.IntRange(min=1), help="At most so many.")
-
-
-@click.command("list")
-@click.argument("repository")
-@click.option("-q", "--query", default="", help="Only packages whose name contains this text.")
-@MOST
-@remote
-async def list_packages(session: Session, repository: str, query: str, limit: int | None) -> None:
-    """List the packages of a repository."""
-    found = await session.client.all_items("repository", repository, "packages", most=limit, q=query)
-    session.printer.table(PACKAGES, found, "there are no such packages")
 
 
 @click.command("show")
@@ -200,19 +174,6 @@ def _show_version(session: Session, record: Any) -> None:
 def _digest(digests: dict[str, str]) -> str:
     name = "sha256" if "sha256" in digests else next(iter(digests), "")
     return f"{name}:{digests[name]}" if name else ""
-
-
-@click.command("history")
-@click.argument("repository")
-@click.argument("name")
-@click.argument("tag")
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
-@remote
-async def show_history(session: Session, repository: str, name: str, tag: str, limit: int) -> None:
-    """Show what a tag of an image pointed to, the newest first; "package tag" lets it point there again."""
-    place = ("package", repository, name, "tags", tag, "history")
-    found = await session.client.all_items(*place, most=limit)
-    session.printer.table(MOVES, found, f"nothing is known of a tag {tag}")
 
 
 @click.command()

@@ -6,19 +6,13 @@ from typing import Any
 
 import click
 
+from pkgrepo.client.generated import add_operations
 from pkgrepo.client.lifecycle.quotas import parse_limit
-from pkgrepo.client.printer import Column, aged, time_with_age
-from pkgrepo.client.session import Session, confirmed, remote
+from pkgrepo.client.printer import time_with_age
+from pkgrepo.client.session import Session, remote
 from pkgrepo.display import size
 from pkgrepo.errors import Invalid
 
-COLUMNS = (
-    Column("PROJECT", "key"),
-    Column("NAME", "name"),
-    Column("VISIBILITY", "visibility"),
-    Column("CHANGED", aged("updated_at")),
-    Column("DESCRIPTION", "description"),
-)
 ROLES = click.Choice(["guest", "reporter", "developer", "maintainer", "owner"])
 GROUP = click.option("--group", is_flag=True, help="NAME is that of a group.")
 
@@ -26,13 +20,6 @@ GROUP = click.option("--group", is_flag=True, help="NAME is that of a group.")
 @click.group(short_help="Projects, which own names of packages")
 def project() -> None:
     """Projects, which own package names, with their members."""
-
-
-@project.command("list")
-@remote
-async def list_projects(session: Session) -> None:
-    """List the projects that you may see."""
-    session.printer.table(COLUMNS, await session.client.all_items("project"), "there are no projects that you may see")
 
 
 @project.command("show")
@@ -52,18 +39,6 @@ async def show_owner(session: Session, repository: str, package: str) -> None:
     _show(session, await session.client.get("project", "by-key", repository, package))
 
 
-@project.command("create")
-@click.argument("key")
-@click.option("--name", default="", help="The name for people.")
-@click.option("--description", default="", help="A text for people.")
-@click.option("--visibility", default="private", show_default=True, help="public, private or hidden.")
-@remote
-async def create_project(session: Session, key: str, name: str, description: str, visibility: str) -> None:
-    """Add a project; you become its owner."""
-    body = {"key": key, "name": name, "description": description, "visibility": visibility}
-    session.printer.done(f"added project {key}", await session.client.change("POST", "project", body=body))
-
-
 @project.command("edit")
 @click.argument("key")
 @click.option("--name", help="The name for people.")
@@ -79,16 +54,6 @@ async def edit_project(session: Session, /, key: str, quota: str | None, **given
     if not body:
         raise Invalid("say what to change: see --help")
     session.printer.done(f"changed project {key}", await session.client.change("PATCH", "project", key, body=body))
-
-
-@project.command("delete")
-@click.argument("key")
-@confirmed("Remove project {key}? Its packages stay, without an owner.")
-@remote
-async def delete_project(session: Session, key: str) -> None:
-    """Remove a project; its packages stay, without an owner."""
-    await session.client.change("DELETE", "project", key)
-    session.printer.done(f"removed project {key}")
 
 
 @project.command("member")
@@ -115,27 +80,7 @@ async def remove_member(session: Session, key: str, name: str, *, group: bool) -
     session.printer.done(f"{name} is no member of {key} any more")
 
 
-@project.command("bind")
-@click.argument("key")
-@click.argument("repository", metavar="STORAGE/REPOSITORY")
-@click.argument("pattern")
-@remote
-async def bind(session: Session, key: str, repository: str, pattern: str) -> None:
-    """Assign package names in a repository to a project, by a pattern."""
-    body = {"repository": repository, "pattern": pattern}
-    changed = await session.client.change("POST", "project", key, "bindings", body=body)
-    session.printer.done(f"{key} owns {pattern} in {repository}", changed)
-
-
-@project.command("unbind")
-@click.argument("key")
-@click.argument("repository", metavar="STORAGE/REPOSITORY")
-@click.argument("pattern")
-@remote
-async def unbind(session: Session, key: str, repository: str, pattern: str) -> None:
-    """Take package names from a project, by the pattern exactly as it was assigned."""
-    await session.client.change("DELETE", "project", key, "bindings", repository=repository, pattern=pattern)
-    session.printer.done(f"{key} does not own {pattern} in {repository} any more")
+add_operations(project, "project")
 
 
 def _show(session: Session, record: Any) -> None:

@@ -8,11 +8,10 @@ from typing import IO, Any
 
 import click
 
-from pkgrepo.client.people.grants import add_grant_commands
-from pkgrepo.client.printer import Column, aged, time_with_age
-from pkgrepo.client.session import Session, confirmed, remote
+from pkgrepo.client.generated import add_operations
+from pkgrepo.client.printer import Column, time_with_age
+from pkgrepo.client.session import Session, remote
 from pkgrepo.client.terminal import ask_secret, read_secret
-from pkgrepo.display import browser
 from pkgrepo.errors import Invalid
 
 OWNER = click.option("--owner", metavar="USER", help="The person who makes and revokes the tokens of the service.")
@@ -33,39 +32,11 @@ def _owner(record: dict[str, Any]) -> str:
     return "" if owner is None else f"group {owner['name']}" if owner["kind"] == "group" else owner["name"]
 
 
-COLUMNS = (
-    Column("USER", "username"),
-    Column("NAME", "name"),
-    Column("KIND", "kind"),
-    Column("IS", _flags),
-    Column("DEFAULT ACTIONS", "default_repository_actions"),
-    Column("LAST LOGIN", aged("last_login_at")),
-    Column("STATE", lambda each: "active" if each["active"] else "off"),
-)
 SERVICES = (
     Column("SERVICE", "username"),
     Column("NAME", "name"),
     Column("OWNER", _owner),
     Column("STATE", lambda each: "active" if each["active"] else "off"),
-)
-TOKENS = (
-    Column("OWNER", "owner"),
-    Column("NAME", "name"),
-    Column("ID", "id"),
-    Column("LAST USE", aged("last_used_at")),
-    Column("EXPIRES", lambda each: time_with_age(each["expires_at"]) or "never"),
-)
-SESSIONS = (
-    Column("ID", "id"),
-    Column("ADDRESS", "address"),
-    Column("CLIENT", lambda each: browser(each["client"])),
-    Column("SINCE", aged("created_at")),
-    Column("USED", aged("last_used_at")),
-)
-GRANTS = (
-    Column("REPOSITORY", "repository"),
-    Column("ACTIONS", lambda each: each["actions"] or "none"),
-    Column("BY", "via"),
 )
 
 
@@ -90,16 +61,6 @@ def asking_password(command: Callable[..., None]) -> Callable[..., None]:
 @click.group()
 def user() -> None:
     """Users of a server, by its API."""
-
-
-@user.command("list")
-@click.option("-q", "--query", default="", help="Only users whose name or email contains this text.")
-@click.option("--inactive-days", type=click.IntRange(min=1), help="Only people who have not logged in for so long.")
-@remote
-async def list_users(session: Session, query: str, inactive_days: int | None) -> None:
-    """List users."""
-    found = await session.client.all_items("users", q=query, inactive_days=inactive_days)
-    session.printer.table(COLUMNS, found, "there are no such users")
 
 
 @user.command("services")
@@ -236,16 +197,6 @@ async def edit_user(
     session.printer.done(f"changed user {record['username']}", record)
 
 
-@user.command("delete")
-@click.argument("username")
-@confirmed("Remove user {username} with all tokens and grants?")
-@remote
-async def delete_user(session: Session, username: str) -> None:
-    """Remove a user."""
-    await session.client.change("DELETE", "users", username)
-    session.printer.done(f"removed user {username}")
-
-
 @user.command("password")
 @click.argument("username")
 @asking_password
@@ -269,75 +220,6 @@ async def make_link(session: Session, username: str, hours: int) -> None:
     _print_link(session, await _make_link(session, username, hours))
 
 
-@user.command("end-password-link")
-@click.argument("username")
-@remote
-async def end_link(session: Session, username: str) -> None:
-    """End the link that was made for a person and was not used yet."""
-    await session.client.change("DELETE", "users", username, "password-link")
-    session.printer.done(f"the link of {username} has ended")
-
-
-@user.command("unlock")
-@click.argument("username")
-@remote
-async def unlock_user(session: Session, username: str) -> None:
-    """End the delay after too many wrong passwords."""
-    await session.client.change("POST", "users", username, "unlock")
-    session.printer.done(f"logins of {username} are not blocked any more")
-
-
-@user.command("remove-second-factor")
-@click.argument("username")
-@remote
-async def remove_second_factor(session: Session, username: str) -> None:
-    """Remove the second factor of someone who has lost the app and the recovery codes."""
-    await session.client.change("DELETE", "users", username, "second-factor")
-    session.printer.done(f"the password of {username} needs no code any more")
-
-
-@user.command("remove-passkeys")
-@click.argument("username")
-@remote
-async def remove_passkeys(session: Session, username: str) -> None:
-    """Remove all passkeys of someone who has lost a device; logins with them end."""
-    await session.client.change("DELETE", "users", username, "passkeys")
-    session.printer.done(f"{username} has no passkeys any more")
-
-
-@user.command("tokens")
-@click.argument("username", required=False, default="")
-@click.option("--unused-days", type=click.IntRange(min=1), help="Only tokens that were not used for so many days.")
-@click.option(
-    "--without-second-factor", is_flag=True, help="Only those of admins and managers who have no second factor."
-)
-@remote
-async def list_tokens(session: Session, username: str, unused_days: int | None, *, without_second_factor: bool) -> None:
-    """List the tokens that work, of everyone or of USERNAME; never used ones first."""
-    query: dict[str, Any] = {"user": username, "unused_days": unused_days}
-    query["without_second_factor"] = without_second_factor
-    query = {name: value for name, value in query.items() if value}
-    session.printer.table(TOKENS, await session.client.all_items("token", **query), "there are none")
-
-
-@user.command("revoke-token")
-@click.argument("id")
-@remote
-async def revoke_token(session: Session, id: str) -> None:
-    """Revoke a token of any user, by its id."""
-    await session.client.change("DELETE", "token", id)
-    session.printer.done(f"token {id} is revoked")
-
-
-@user.command("sessions")
-@click.argument("username")
-@remote
-async def list_sessions(session: Session, username: str) -> None:
-    """List the logins of a user in browsers."""
-    found = await session.client.get("users", username, "sessions")
-    session.printer.table(SESSIONS, found, f"nobody is logged in as {username} in a browser")
-
-
 @user.command("logout")
 @click.argument("username")
 @click.argument("ids", metavar="[ID]...", nargs=-1)
@@ -354,17 +236,7 @@ async def end_sessions(session: Session, username: str, ids: tuple[str, ...]) ->
     session.printer.done(f"ended {ended} {'login' if ended == 1 else 'logins'} of {username}")
 
 
-add_grant_commands(
-    user,
-    ("users", "USERNAME"),
-    GRANTS,
-    """
-    Set what a user may do in a repository, instead of the default actions.
-
-    ACTIONS are read, write, overwrite, delete, edit, admin; "none" denies everything.
-    """,
-    "Remove a user's grant in a repository; the default actions apply there again.",
-)
+add_operations(user, "user")
 
 
 async def _make_link(session: Session, username: str, hours: int = 24) -> Any:

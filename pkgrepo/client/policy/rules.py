@@ -10,31 +10,11 @@ from typing import Any
 
 import click
 
-from pkgrepo.client.printer import Column, aged
+from pkgrepo.client.generated import add_operations
 from pkgrepo.client.session import Session, remote
 from pkgrepo.errors import Invalid
 
 SERVER = "server"
-BLOCKS = (
-    Column("ID", "id"),
-    Column("REPOSITORY", "repository"),
-    Column("PACKAGE", lambda each: each["package"] or ", ".join(each["digests"])),
-    Column("VERSIONS", lambda each: each["versions"] or "all"),
-    Column("REFUSED", "count", right=True),
-    Column("BY", "by"),
-    Column("SINCE", aged("created_at")),
-    Column("REASON", "reason"),
-)
-QUARANTINED = (
-    Column("ID", "id"),
-    Column("REPOSITORY", "repository"),
-    Column("PACKAGE", "package"),
-    Column("VERSION", "version"),
-    Column("RULE", "rule"),
-    Column("STATE", "state"),
-    Column("SINCE", aged("since")),
-    Column("REASON", lambda each: each["comment"] or each["reason"]),
-)
 
 
 @click.command("block")
@@ -73,25 +53,12 @@ async def block(
         session.printer.note(made["warning"])
 
 
-@click.command("unblock")
-@click.argument("id")
-@remote
-async def unblock(session: Session, id: str) -> None:
-    """Remove a block: what it refused is served again at once."""
-    await session.client.change("DELETE", "policy", "blocks", id)
-    session.printer.done(f"block {id} is removed", None)
-
-
-@click.command("blocks", short_help="List the blocks, and what they have refused")
-@remote
-async def list_blocks(session: Session) -> None:
-    """List the blocks, with what they refused in the last 30 days."""
-    session.printer.table(BLOCKS, await session.client.get("policy", "blocks"), "nothing is blocked")
-
-
 @click.group("rules")
 def rules() -> None:
     """Rules about what is served, of a repository or of the server."""
+
+
+add_operations(rules, "rules")
 
 
 @rules.command("show")
@@ -122,56 +89,12 @@ async def set_rules(session: Session, place: str, file: Path) -> None:
     session.printer.done(f"{len(value['rules'])} rules hold for {place}", stored)
 
 
-@rules.command("counts")
-@remote
-async def show_counts(session: Session) -> None:
-    """Show how often each rule matched what was asked for in the last 30 days."""
-    columns = [
-        Column("REPOSITORY", "repository"),
-        Column("RULE", "rule"),
-        Column("ACTION", "action"),
-        Column("COUNT", "count", right=True),
-    ]
-    session.printer.table(columns, await session.client.get("policy", "counts"), "there are no rules")
-
-
 @click.group("quarantine")
 def quarantine() -> None:
     """Versions that a rule holds back until they are approved."""
 
 
-@quarantine.command("list")
-@click.option(
-    "--state", type=click.Choice(["waiting", "approved", "denied", "all"]), default="waiting", show_default=True
-)
-@remote
-async def list_quarantine(session: Session, state: str) -> None:
-    """List the versions in quarantine, the newest first."""
-    found = await session.client.all_items("policy", "quarantine", state=state)
-    session.printer.table(QUARANTINED, found, "nothing is in quarantine")
-
-
-@quarantine.command("approve")
-@click.argument("id")
-@click.option("--reason", default="", help="Why it is served.")
-@remote
-async def approve(session: Session, id: str, reason: str) -> None:
-    """Approve a version: rules with the action quarantine let it pass."""
-    await _decide(session, id, "approve", reason)
-
-
-@quarantine.command("deny")
-@click.argument("id")
-@click.option("--reason", default="", help="Why it is not served.")
-@remote
-async def deny(session: Session, id: str, reason: str) -> None:
-    """Deny a version: it stays refused, also without the rule."""
-    await _decide(session, id, "deny", reason)
-
-
-async def _decide(session: Session, id: str, decision: str, reason: str) -> None:
-    found = await session.client.change("POST", "policy", "quarantine", id, decision, body={"reason": reason})
-    session.printer.done(f"{found['package']} {found['version']} of {found['repository']} is {found['state']}", found)
+add_operations(quarantine, "quarantine")
 
 
 def _read(file: Path) -> list[Any]:

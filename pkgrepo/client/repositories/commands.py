@@ -10,7 +10,7 @@ import click
 from pkgrepo.client.api import at
 from pkgrepo.client.apply.definitions import read_value, with_assignments
 from pkgrepo.client.http import Failed
-from pkgrepo.client.printer import Column, Printer, aged, sized, time_with_age
+from pkgrepo.client.printer import Printer, time_with_age
 from pkgrepo.client.session import Session, confirmed, remote
 from pkgrepo.display import plural, size
 from pkgrepo.errors import Invalid
@@ -32,41 +32,6 @@ WAIT_S = 25
 def path_of(record: dict[str, str]) -> str:
     """The path of a repository, from its record."""
     return f"{record['storage_name']}/{record['name']}"
-
-
-COLUMNS = (
-    Column("REPOSITORY", path_of),
-    Column("FORMAT", "format"),
-    Column("TYPE", "type"),
-    Column("VISIBILITY", "visibility"),
-    Column("PACKAGES", "package_count", right=True),
-    Column("SIZE", sized("usage_bytes"), right=True),
-    Column("CHANGED", aged("updated_at")),
-    Column("STATE", lambda each: "active" if each["active"] else "off"),
-)
-
-
-@click.command("list")
-@click.option("--format", "format_", default="", help="Only repositories of this format.")
-@click.option("--type", "type_", default="", help="Only Hosted, Proxy or Virtual ones.")
-@click.option("--storage", default="", help="Only repositories in this storage.")
-@click.option("--visibility", default="", help="Only public, private or hidden ones.")
-@click.option("-q", "--query", default="", help="Only those whose path or description contains this text.")
-@remote
-async def list_repositories(
-    session: Session, format_: str, type_: str, storage: str, visibility: str, query: str
-) -> None:
-    """List the repositories that you may see."""
-    found = await session.client.all_items(
-        "repository",
-        include_usage=True,
-        format=format_,
-        type=type_,
-        storage=storage,
-        visibility=visibility,
-        q=query,
-    )
-    session.printer.table(COLUMNS, found, "there are no such repositories that you may see")
 
 
 @click.command("show")

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from pkgrepo.client.generated import add_operations
 from pkgrepo.client.printer import Column
 from pkgrepo.client.session import Session, confirmed, remote
 from pkgrepo.errors import Invalid
@@ -33,17 +34,14 @@ COLUMNS = (
     Column("PACKAGES", lambda record: " ".join(record["packages"]) or "all"),
     Column("ACTIONS", lambda record: " ".join(record["actions"])),
 )
-ISSUERS = (
-    Column("NAME", "name"),
-    Column("ISSUER", "issuer"),
-    Column("KIND", "kind"),
-    Column("AUDIENCE", "audience"),
-)
 
 
 @click.group(short_help="Pipelines that publish without a stored token")
 def publisher() -> None:
     """Pipelines that publish with the identity tokens of their forge (trusted publishing)."""
+
+
+add_operations(publisher, "publisher")
 
 
 @publisher.command("list")
@@ -56,13 +54,6 @@ async def list_publishers(session: Session, place: str, package: str) -> None:
     session.printer.table(COLUMNS, found, "no pipelines publish here")
     for each in found:
         session.printer.warnings(each)
-
-
-@publisher.command("issuers")
-@remote
-async def list_issuers(session: Session) -> None:
-    """List the issuers whose pipelines can publish."""
-    session.printer.table(ISSUERS, await session.client.get("auth", "issuers"), "the settings name none")
 
 
 @publisher.command("add")

@@ -8,8 +8,9 @@ from typing import Any, Final
 import click
 import msgspec
 
+from pkgrepo.client.generated import add_operations
 from pkgrepo.client.http import Failed
-from pkgrepo.client.printer import Column, aged, parse_time, time_with_age
+from pkgrepo.client.printer import Column, parse_time, time_with_age
 from pkgrepo.client.session import Session, remote
 from pkgrepo.display import size
 from pkgrepo.errors import Invalid
@@ -162,40 +163,12 @@ def _job(job: dict[str, Any] | None) -> str | None:
     return None if job is None else f"{job['state']}, {time_with_age(job['created_at'])}"
 
 
-JOB_COLUMNS = (
-    Column("JOB", "id"),
-    Column("KIND", "kind"),
-    Column("STATE", "state"),
-    Column("ON", "on"),
-    Column("BY", "started_by"),
-    Column("BEGAN", aged("created_at")),
-    Column("ERRORS", lambda each: "; ".join(each["errors"])),
-)
-
-
 @click.group()
 def jobs() -> None:
     """Background jobs of a server, such as garbage collections."""
 
 
-@jobs.command("list")
-@click.option("--kind", default="", help="Only jobs of this kind, such as gc.")
-@click.option("--state", default="", help="Only running, done, failed or cancelled ones.")
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many.")
-@remote
-async def list_jobs(session: Session, kind: str, state: str, limit: int) -> None:
-    """List the jobs of the last seven days, the newest first."""
-    found = await session.client.all_items("job", most=limit, kind=kind, state=state)
-    session.printer.table(JOB_COLUMNS, found, "there are no such jobs that you may see")
-
-
-@jobs.command("cancel")
-@click.argument("id_", metavar="ID")
-@remote
-async def cancel_job(session: Session, id_: str) -> None:
-    """Ask a job to end; what it has done so far stays."""
-    job = await session.client.change("POST", "job", id_, "cancel")
-    session.printer.done(f"job {job['id']} is to end ({job['state']})", job)
+add_operations(jobs, "jobs")
 
 
 @jobs.command("show")

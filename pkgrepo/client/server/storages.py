@@ -9,20 +9,10 @@ from typing import IO, Any
 import click
 
 from pkgrepo.client.http import Failed
-from pkgrepo.client.printer import Column, time_with_age
-from pkgrepo.client.session import Session, confirmed, remote
+from pkgrepo.client.session import Session, remote
 from pkgrepo.client.terminal import EXIT_CODES, ask_secret, fail
-from pkgrepo.display import size
 from pkgrepo.errors import Invalid
 
-COLUMNS = (
-    Column("STORAGE", "name"),
-    Column("BLOBS", lambda each: each["usage"]["blobs"], right=True),
-    Column("SIZE", lambda each: size(each["usage"]["bytes"]), right=True),
-    Column("FREE", lambda each: size(each["usage"]["free_bytes"]), right=True),
-    Column("STATE", lambda each: "active" if each["active"] else "off"),
-    Column("FOLDER", lambda each: each["settings"]["path"]),
-)
 LAYOUT = click.option(
     "--readable-layout/--no-readable-layout", "readable", default=None, help="Keep the files under their names, too."
 )
@@ -67,37 +57,6 @@ def bucket_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_BUCKET_OPTIONS):
         run = option(run)
     return run
-
-
-@click.command("list")
-@remote
-async def list_storages(session: Session) -> None:
-    """List the storages of a server."""
-    session.printer.table(COLUMNS, await session.client.all_items("storage"), "there are no storages")
-
-
-@click.command("show")
-@click.argument("name")
-@remote
-async def show_storage(session: Session, name: str) -> None:
-    """Show a storage of a server."""
-    record = await session.client.get("storage", name)
-    session.printer.warnings(record)
-    usage = record["usage"]
-    session.printer.record(
-        record,
-        [
-            ("storage", record["name"]),
-            ("id", record["id"]),
-            ("folder", record["settings"]["path"]),
-            ("readable layout", record["settings"]["readable_layout"]),
-            ("active", record["active"]),
-            ("blobs", usage["blobs"]),
-            ("size", size(usage["bytes"])),
-            ("free", size(usage["free_bytes"])),
-            ("created", time_with_age(record["created_at"])),
-        ],
-    )
 
 
 @click.command("create")
@@ -152,17 +111,6 @@ async def edit_storage(
     record = await session.client.change("PATCH", "storage", name, body=body)
     session.printer.warnings(record)
     session.printer.done(f"changed storage {record['name']}", record)
-
-
-@click.command("delete")
-@click.argument("name")
-@click.option("--dry-run", is_flag=True, help="Check whether it can be removed.")
-@confirmed("Remove storage {name} from the server?")
-@remote
-async def delete_storage(session: Session, name: str, *, dry_run: bool) -> None:
-    """Remove a storage that has no repositories; its files stay on the disk."""
-    await session.client.change("DELETE", "storage", name, dry_run=dry_run)
-    session.printer.done(f"storage {name} can be removed" if dry_run else f"removed storage {name}")
 
 
 @click.command("check")

@@ -213,7 +213,7 @@ def _query(parameter: Parameter) -> dict[str, Any]:
         "name": parameter.name,
         "in": "query",
         "description": parameter.explanation,
-        "schema": {"type": parameter.kind},
+        "schema": parameter.schema,
     }
 
 

@@ -23,11 +23,12 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from types import NoneType, UnionType
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from attrs import Factory, field, frozen
+from attrs import Factory, evolve, field, frozen
 
 from pkgrepo.http.responses import Response
 
 from .access_rules import AccessRule
+from .command import Command
 from .pages import Page
 from .schema import BODY_LIMIT
 
@@ -40,11 +41,17 @@ Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 @frozen
 class Parameter:
-    """A query parameter; ``kind`` is its JSON type."""
+    """A query parameter; ``kind`` is its JSON type, and ``choices`` are its values, if only some can be given."""
 
     name: str
     explanation: str
     kind: Literal["string", "integer", "boolean"] = "string"
+    choices: tuple[str, ...] = ()
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The type and the choices, as JSON Schema has them."""
+        return {"type": self.kind} | ({"enum": list(self.choices)} if self.choices else {})
 
 
 @frozen
@@ -94,7 +101,8 @@ class Route:
     ``further`` are other success statuses than ``status``, with their descriptions, and ``refused`` are statuses of
     errors that only this operation has. ``form``: the body is a form with a
     file (multipart/form-data), whose parts the handler reads while they arrive. ``asks``: a POST changes nothing.
-    ``largest`` is the size in bytes of the largest body.
+    ``command`` is the
+    command that makes this call, if one does no more. ``largest`` is the size in bytes of the largest body.
     """
 
     method: Method
@@ -116,6 +124,7 @@ class Route:
     refused: tuple[tuple[int, str], ...] = ()
     form: bool = False
     asks: bool = False
+    command: Command | None = None
     largest: int = BODY_LIMIT
 
     def __attrs_post_init__(self) -> None:
@@ -169,6 +178,15 @@ class Table:
     def delete(self, path: str, access: AccessRule, summary: str, **rest: Any) -> Callable[[Handler], Handler]:
         """Like ``get``, for DELETE."""
         return self._add("DELETE", path, access, summary, rest)
+
+    def command(self, usage: str, done: str = "", **rest: Any) -> Callable[[Handler], Handler]:
+        """Name the command of the route that was added last. ``rest`` are further fields of L{Command}."""
+
+        def decorate(handler: Handler) -> Handler:
+            self.routes[-1] = evolve(self.routes[-1], command=Command(usage, done, **rest))
+            return handler
+
+        return decorate
 
     def _add(
         self, method: Method, path: str, access: AccessRule, summary: str, rest: dict[str, Any]

@@ -41,6 +41,14 @@ class _Seen:
 table = Table("jobs")
 
 
+@table.command(
+    "jobs list",
+    options="kind, state, limit 50",
+    columns="JOB: id | KIND: kind | STATE: state | ON: on | BY: started_by | BEGAN: created_at:ago | "
+    "ERRORS: errors:joined",
+    nothing="there are no such jobs that you may see",
+    more="Those of the last seven days, the newest first.",
+)
 @table.get(
     "/job",
     JOB_VIEWERS,
@@ -98,6 +106,7 @@ async def _changes(call: Call, id: str) -> AsyncIterator[bytes]:
                 return
 
 
+@table.command("jobs cancel ID", "job {id} is to end ({state})", more="What it has done so far stays.")
 @table.post("/job/<id>/cancel", JOB_READERS, "Cancel a job", audit="job.cancel")
 async def cancel_job(call: Call, id: str) -> JobRecord:
     """

@@ -54,6 +54,12 @@ class PinRecord(Record):
         )
 
 
+@table.command(
+    "package pin REPOSITORY NAME==VERSION",
+    "{package} {version} is pinned",
+    options="reason",
+    more="Retention then keeps it. VERSION is a tag or a digest of an image.",
+)
 @table.put(
     "/package/<repository>/<package>/versions/<version>/pin", CONTENT_DELETERS, "Pin a version", audit="version.pin"
 )
@@ -81,6 +87,11 @@ async def pin_version(call: Call, body: PinGiven, version: str) -> PinRecord:
     return next(PinRecord.of(call.repository, each) for each in listed if each.name == name)
 
 
+@table.command(
+    "package unpin REPOSITORY NAME==VERSION",
+    "{name} {version} is not pinned any more",
+    more="Rules of retention decide about it again.",
+)
 @table.delete(
     "/package/<repository>/<package>/versions/<version>/pin", CONTENT_DELETERS, "Unpin a version", audit="version.unpin"
 )

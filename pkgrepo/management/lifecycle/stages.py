@@ -123,6 +123,12 @@ async def list_stages_of_repository(call: Call) -> Page[StageRecord]:
     return await _list(call, _target_id(call, call.repository.uid))
 
 
+@table.command(
+    "stage open STORAGE/REPOSITORY",
+    "opened stage {id}; publish to, and install from, {url}",
+    options="description",
+    more="It prints the address to publish to.",
+)
 @table.post("/repository/<repository>/stages", READERS_OF_SOME, "Open a stage", audit="stage.create", status=201)
 async def create_stage(call: Call, body: NewStage) -> Created[StageRecord]:
     """
@@ -163,6 +169,13 @@ async def approve_stage(call: Call, body: StageApproval, id: str) -> StageRecord
     return await _shown(call, ended)
 
 
+@table.command(
+    "stage reject ID",
+    "rejected stage {id} of {repository}",
+    options="reason",
+    ask="Reject stage {id} and give up what is in it?",
+    more="It ends without publishing anything; who opened it withdraws it so, too.",
+)
 @table.post("/stages/<id>/reject", VIEWERS, "Reject a stage", audit="stage.reject")
 async def reject_stage(call: Call, body: StageRejection, id: str) -> StageRecord:
     """

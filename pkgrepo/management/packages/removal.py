@@ -104,6 +104,12 @@ async def delete_paths(call: Call, body: PathsGiven) -> DeletedPaths:
     return DeletedPaths(deleted=deleted, missing=missing, rejected=rejected)
 
 
+@table.command(
+    "package yank REPOSITORY NAME==VERSION",
+    "{package} {version} is {state}",
+    options="reason",
+    more="Clients do not choose it any more, and its files stay.",
+)
 @table.post(
     "/package/<repository>/<package>/versions/<version>/yank", CONTENT_DELETERS, "Yank a version", audit="version.yank"
 )
@@ -122,6 +128,7 @@ async def yank(call: Call, body: Reason, version: str) -> schemas.VersionState:
     return _shown(package, changed)
 
 
+@table.command("package unyank REPOSITORY NAME==VERSION", "{package} {version} is {state}")
 @table.post(
     "/package/<repository>/<package>/versions/<version>/unyank",
     CONTENT_PUBLISHERS,

@@ -184,6 +184,13 @@ PART_ORDERS: Final[Mapping[str, Order[FileRecord]]] = both_ways(  # of manifests
 )
 
 
+@table.command(
+    "package list REPOSITORY",
+    options="query -q: q, limit",
+    columns="PACKAGE: name | LATEST: latest | VERSIONS: versions:number | SIZE: size:size | "
+    "DOWNLOADS: downloads:number | CHANGED: updated_at:ago | FROM: route or 'here'",
+    nothing="there are no such packages",
+)
 @table.get(
     "/repository/<repository>/packages",
     CONTENT_READERS_OF_SOME,

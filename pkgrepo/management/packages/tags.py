@@ -58,6 +58,13 @@ class TagRecord(Record):
     digest: Annotated[str, meaning("The digest of the manifest that it points to.")]
 
 
+@table.command(
+    "package history REPOSITORY NAME TAG",
+    options="limit 50",
+    columns="SINCE: at:time | DIGEST: digest or 'none' | BY: by | STORED: stored",
+    nothing="nothing is known of a tag {tag}",
+    more='The newest first; "package tag" lets it point there again.',
+)
 @table.get("/package/<repository>/<package>/tags/<tag>/history", CONTENT_READERS, "Show what a tag pointed to")
 async def show_history(call: Call, tag: str) -> Page[TagMove]:
     """The newest first, since the image was made; also of a tag that was deleted. Only images have it (404)."""

@@ -68,9 +68,17 @@ class Decision(Body):
     ] = ""
 
 
-STATE = Parameter("state", "waiting, approved, denied or all; waiting by default.")
+STATE = Parameter("state", "Only those in this state; waiting by default.", choices=STATES)
 
 
+@table.command(
+    "quarantine list",
+    options="state",
+    columns="ID: id | REPOSITORY: repository | PACKAGE: package | VERSION: version | RULE: rule | "
+    "STATE: state | SINCE: since:ago | REASON: comment or reason",
+    nothing="nothing is in quarantine",
+    more="The newest first.",
+)
 @table.get("/policy/quarantine", ACCOUNT_HOLDERS, "List the versions in quarantine", query=(STATE,), paged=True)
 async def list_quarantine(call: Call) -> Page[QuarantinedRecord]:
     """
@@ -93,6 +101,12 @@ async def list_quarantine(call: Call) -> Page[QuarantinedRecord]:
     return wanted.page(found[: wanted.limit + 1], lambda pair: pair[1].id, lambda pair: QuarantinedRecord.of(*pair))
 
 
+@table.command(
+    "quarantine approve ID",
+    "{package} {version} of {repository} is {state}",
+    options="reason",
+    more="Rules with the action quarantine let it pass.",
+)
 @table.post(
     "/policy/quarantine/<quarantined>/approve",
     ACCOUNT_HOLDERS,
@@ -104,6 +118,12 @@ async def approve(call: Call, body: Decision, quarantined: str) -> QuarantinedRe
     return await _decide(call, quarantined, body.reason, approved=True)
 
 
+@table.command(
+    "quarantine deny ID",
+    "{package} {version} of {repository} is {state}",
+    options="reason",
+    more="It stays refused, also without the rule.",
+)
 @table.post(
     "/policy/quarantine/<quarantined>/deny", ACCOUNT_HOLDERS, "Deny a version in quarantine", audit="policy.deny"
 )

@@ -190,6 +190,11 @@ async def replace_rules(call: Call, body: ServerRules) -> ServerRulesRecord:
     return await _server_rules(call)
 
 
+@table.command(
+    "rules counts",
+    columns="REPOSITORY: repository | RULE: rule | ACTION: action | COUNT: count:number",
+    nothing="there are no rules",
+)
 @table.get("/policy/counts", ACCOUNT_HOLDERS, "Count how often rules have matched")
 async def count_matches(call: Call) -> list[CountRecord]:
     """
@@ -212,6 +217,13 @@ def _count(owner: str, rule: PolicyRule, counts: dict[tuple[str, str], int]) -> 
     return CountRecord(repository=owner, rule=rule.name, action=rule.action, count=counts.get((owner, rule.name), 0))
 
 
+@table.command(
+    "blocks",
+    columns="ID: id | REPOSITORY: repository | PACKAGE: package or digests | VERSIONS: versions or 'all' | "
+    "REFUSED: count:number | BY: by | SINCE: created_at:ago | REASON: reason",
+    nothing="nothing is blocked",
+    more="REFUSED counts the last 30 days.",
+)
 @table.get("/policy/blocks", ACCOUNT_HOLDERS, "List the blocks")
 async def list_blocks(call: Call) -> list[BlockRecord]:
     """System managers see all; others those of single repositories in which they have the action admin."""
@@ -277,6 +289,7 @@ def _warning(found: Reach) -> str:
     return f"nothing that is stored{some} is meant by this block{listed}: check how its name and versions are written"
 
 
+@table.command("unblock ID", "block {id} is removed", more="What it refused is served again at once.")
 @table.delete("/policy/blocks/<block>", ACCOUNT_HOLDERS, "Remove a block", audit="policy.unblock")
 async def remove_block(call: Call, block: str) -> None:
     """What it refused is served again at once, unless another rule refuses it."""

@@ -39,6 +39,11 @@ USER = Parameter("user", "The name or id of the user.")
 GROUP = Parameter("group", "The name or id of the group.")
 
 
+@table.command(
+    "project list",
+    columns="PROJECT: key | NAME: name | VISIBILITY: visibility | CHANGED: updated_at:ago | DESCRIPTION: description",
+    nothing="there are no projects that you may see",
+)
 @table.get(
     "/project",
     PROJECT_VIEWERS,
@@ -59,6 +64,9 @@ async def list_projects(call: Call) -> Page[ProjectSummary]:
     return page_request.page(found, order.place, ProjectSummary.of)
 
 
+@table.command(
+    "project create KEY", "added project {key}", options="name, description, visibility", more="You become its owner."
+)
 @table.post("/project", SYSTEM_MANAGERS, "Add a project", audit="project.create")
 async def create_project(call: Call, body: NewProject) -> Created[ProjectRecord]:
     """The caller becomes its first owner. The quota is the most bytes that its packages may have, or limits."""
@@ -116,6 +124,9 @@ async def change_project(call: Call, body: ProjectChange, key: str) -> ProjectRe
     return await project_record(call, project)
 
 
+@table.command(
+    "project delete KEY", "removed project {key}", ask="Remove project {key}? Its packages stay, without an owner."
+)
 @table.delete("/project/<key>", ACCOUNT_HOLDERS, "Remove a project", audit="project.delete", conditional=True)
 async def delete_project(call: Call, key: str) -> None:
     """Also needs the role owner, unless the caller is a system manager. Its packages stay, without an owner."""
@@ -188,6 +199,7 @@ async def list_bindings(call: Call, key: str) -> list[BindingRecord]:
     return (await project_record(call, await find_project(call, key))).bindings
 
 
+@table.command("project bind KEY STORAGE/REPOSITORY PATTERN", "{key} owns {pattern} in {repository}")
 @table.post(
     "/project/<key>/bindings",
     SYSTEM_MANAGERS,
@@ -205,6 +217,11 @@ async def bind(call: Call, body: BindingGiven, key: str) -> ProjectRecord:
     return await project_record(call, project)
 
 
+@table.command(
+    "project unbind KEY STORAGE/REPOSITORY PATTERN",
+    "{key} does not own {pattern} in {repository} any more",
+    more="PATTERN is written exactly as it was assigned.",
+)
 @table.delete(
     "/project/<key>/bindings",
     SYSTEM_MANAGERS,

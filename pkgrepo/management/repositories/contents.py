@@ -55,12 +55,25 @@ class CancelledUpload(Record):
     id: Annotated[str, meaning("The id of the upload that was removed.")]
 
 
+@table.command(
+    "repo uploads list STORAGE/REPOSITORY",
+    columns="UPLOAD: id | IMAGE: package | USER: user or 'anonymous' | RECEIVED: received:size | "
+    "LAST USE: used_at:ago | STATE: running:running/idle",
+    nothing="there are no unfinished uploads",
+    more="They expire a day after their last request.",
+)
 @table.get("/repository/<repository>/uploads", EDITORS, "List the uploads that have not ended")
 async def list_uploads(call: Call) -> Page[UploadRecord]:
     """Those of container clients, which send a layer in several requests; they expire a day after the last one."""
     return await call.page(list_open_uploads, call.repository.id, call.now_ms, by=lambda each: each.uid, show=_record)
 
 
+@table.command(
+    "repo uploads cancel STORAGE/REPOSITORY UPLOAD",
+    "cancelled upload {upload}",
+    ask="Cancel the upload {upload}?",
+    more="Its bytes are removed; one that a request is writing to is not cancelled.",
+)
 @table.delete("/repository/<repository>/uploads/<id>", EDITORS, "Cancel an upload", audit="upload.cancel")
 async def cancel_upload(call: Call, id: str) -> CancelledUpload:
     """Its client is then told that there is no such upload. The answer is 409 while a request is writing to it."""

@@ -74,6 +74,15 @@ def _matches(call: Call, repository: Repository) -> bool:
     return text in f"{repository.path}\n{repository.description}".casefold()
 
 
+@table.command(
+    "repo list",
+    options="format, type, storage, visibility, query -q: q",
+    columns="REPOSITORY: {storage_name}/{name} | FORMAT: format | TYPE: type | VISIBILITY: visibility | "
+    "PACKAGES: package_count:number | SIZE: usage_bytes:size | CHANGED: updated_at:ago | "
+    "STATE: active:active/off",
+    nothing="there are no such repositories that you may see",
+    sends={"include_usage": "true"},
+)
 @table.get(
     "/repository",
     VIEWERS,

@@ -45,6 +45,12 @@ table = Table("storages")
 PROBE_BYTES = 64 * 1024
 
 
+@table.command(
+    "storage list",
+    columns="STORAGE: name | BLOBS: usage.blobs:number | SIZE: usage.bytes:size | FREE: usage.free_bytes:size | "
+    "STATE: active:active/off | FOLDER: settings.path",
+    nothing="there are no storages",
+)
 @table.get("/storage", SYSTEM_MANAGERS, "List storages", aliases=[("GET", "/storage/list")])
 async def list_storages(call: Call) -> Page[StorageRecord]:
     """Sorted by name."""
@@ -99,6 +105,12 @@ async def create_storage(call: Call, body: NewStorage, type: str = "Local") -> C
     return await _created(call, body, storage)
 
 
+@table.command(
+    "storage show NAME",
+    fields="storage: name | id: id | folder: settings.path | readable layout: settings.readable_layout | "
+    "active: active | blobs: usage.blobs | size: usage.bytes:size | free: usage.free_bytes:size | "
+    "created: created_at:time",
+)
 @table.get("/storage/<id>", SYSTEM_MANAGERS, "Show a storage")
 async def show_storage(call: Call, id: str) -> StorageRecord:
     """The storage is found by id or name."""
@@ -136,6 +148,14 @@ async def change_storage(call: Call, body: StorageChange, id: str) -> StorageRec
     return await _changed(call, storage, changes, changes)
 
 
+@table.command(
+    "storage delete NAME",
+    "removed storage {name}",
+    options="dry-run",
+    ask="Remove storage {name} from the server?",
+    tried="storage {name} can be removed",
+    more="Its files stay on the disk.",
+)
 @table.delete(
     "/storage/<id>",
     SYSTEM_MANAGERS,

@@ -18,6 +18,13 @@ DAY_MS = 86_400_000
 table = Table("tokens")
 
 
+@table.command(
+    "user tokens [USER]",
+    options="unused-days, without-second-factor",
+    columns="OWNER: owner | NAME: name | ID: id | LAST USE: last_used_at:ago | EXPIRES: expires_at or 'never':time",
+    nothing="there are none",
+    more="Only those that work; never used ones come first.",
+)
 @table.get(
     "/token",
     AUDITORS,
@@ -61,6 +68,7 @@ async def list_all_tokens(call: Call) -> Page[TokenRecord]:
     return Page(items=items, next=found.next, total=found.total)
 
 
+@table.command("user revoke-token ID", "token {id} is revoked")
 @table.delete("/token/<id>", USER_MANAGERS, "Revoke a token of any user", audit="token.revoke")
 async def revoke_any_token(call: Call, id: str) -> None:
     """Takes effect at once and cannot be undone. Only admins may do this for admins and system managers."""

@@ -54,6 +54,11 @@ class IssuerRecord(Record):
     ]
 
 
+@table.command(
+    "publisher issuers",
+    columns="NAME: name | ISSUER: issuer | KIND: kind | AUDIENCE: audience",
+    nothing="the settings name none",
+)
 @table.get("/auth/issuers", ACCOUNT_HOLDERS, "List the issuers of identity tokens of pipelines")
 async def list_issuers(call: Call) -> list[IssuerRecord]:
     """Those of the setting auth.issuers, which publishers name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 from pkgrepo.auth.permissions.decisions import change_as
 from pkgrepo.errors import Forbidden, existing
@@ -32,8 +33,19 @@ from pkgrepo.storage.catalog.people import groups, projects, users
 MOST_CHECKED = 500  # members whose rights are compared in the transaction of a change, about 50 us each
 
 table = Table("groups")
+GRANTS: Mapping[str, Any] = {
+    "columns": "REPOSITORY: repository | ACTIONS: actions or 'none'",
+    "rows": "repositories",
+    "nothing": "{name} has no grants",
+}
 
 
+@table.command(
+    "group list",
+    options="query -q: q",
+    columns="GROUP: name | DESCRIPTION: description",
+    nothing="there are no such groups",
+)
 @table.get(
     "/groups",
     USER_MANAGERS,
@@ -54,6 +66,7 @@ async def list_groups(call: Call) -> Page[GroupRecord]:
     )
 
 
+@table.command("group create NAME", "added group {name}", options="description")
 @table.post("/groups", USER_MANAGERS, "Add a group", audit="group.create")
 async def create_group(call: Call, body: NewGroup) -> Created[WholeGroupRecord]:
     """It has no members and no grants yet. The answer is 409 if a group has this name, in any case."""
@@ -69,6 +82,7 @@ async def show_group(call: Call, name: str) -> WholeGroupRecord:
     return await _record(call, await _find(call, name))
 
 
+@table.command("group edit NAME", "changed group {name}", options="rename: name, description")
 @table.patch("/groups/<name>", USER_MANAGERS, "Change a group", audit="group.update", conditional=True)
 async def change_group(call: Call, body: GroupChange, name: str) -> WholeGroupRecord:
     """
@@ -91,6 +105,9 @@ async def change_group(call: Call, body: GroupChange, name: str) -> WholeGroupRe
     return await _record(call, group)
 
 
+@table.command(
+    "group delete NAME", "removed group {name}", ask="Remove group {name} with its grants and roles? Its members stay."
+)
 @table.delete("/groups/<name>", USER_MANAGERS, "Remove a group", audit="group.delete", conditional=True)
 async def delete_group(call: Call, name: str) -> None:
     """
@@ -168,6 +185,12 @@ async def set_permissions(call: Call, body: GroupGrants, name: str) -> WholeGrou
     return await _set_grants(call, group, present, granted)
 
 
+@table.command(
+    "group grant NAME STORAGE/REPOSITORY ACTIONS...",
+    more='ACTIONS are read, write, overwrite, delete, edit, admin; "none" denies everything. '
+    "The actions of several groups add up, and a grant of the user comes before them.",
+    **GRANTS,
+)
 @table.put(
     "/groups/<name>/permissions/<place>",
     USER_MANAGERS,
@@ -179,6 +202,7 @@ async def set_grant(call: Call, body: ActionSet, name: str, place: str) -> Whole
     return await _set_grant(call, name, place, body.actions)
 
 
+@table.command("group revoke NAME STORAGE/REPOSITORY", **GRANTS)
 @table.delete(
     "/groups/<name>/permissions/<place>",
     USER_MANAGERS,

@@ -90,6 +90,7 @@ async def make_link(call: Call, body: LinkAsked, id: str) -> LinkRecord:
     )
 
 
+@table.command("user end-password-link USERNAME", "the link of {username} has ended")
 @table.delete("/users/<id>/password-link", USER_MANAGERS, "End the one-time link of a user", audit="user.link")
 async def end_link(call: Call, id: str) -> None:
     """Without a link that was not used, the answer is 404."""

@@ -158,6 +158,11 @@ async def remove(call: Call, id: str) -> None:
     await call.write(entry, passkeys.remove_passkeys, _user_id(call), int(id) or -1)
 
 
+@table.command(
+    "user remove-passkeys USERNAME",
+    "{username} has no passkeys any more",
+    more="For someone who has lost a device; logins with them end.",
+)
 @table.delete("/users/<id>/passkeys", USER_MANAGERS, "Remove all passkeys of a user", audit="passkey.remove")
 async def remove_all(call: Call, id: str) -> None:
     """For someone who has lost a device; sessions that were begun with them end. Only admins may do this for admins."""

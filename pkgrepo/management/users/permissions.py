@@ -33,6 +33,11 @@ from pkgrepo.storage.catalog.people.projects import roles_of_user
 FLAGS = ("admin", "user_manager", "system_manager")
 
 table = Table("users")
+GRANTS: Mapping[str, Any] = {
+    "columns": "REPOSITORY: repository | ACTIONS: actions or 'none' | BY: via",
+    "rows": "repositories",
+    "nothing": "{username} has no grants",
+}
 
 
 async def find_user(call: Call, id: str) -> User:
@@ -155,6 +160,12 @@ async def set_permissions(call: Call, body: PermissionsSet, id: str) -> Permissi
     return await _permissions(call, user)
 
 
+@table.command(
+    "user grant USERNAME STORAGE/REPOSITORY ACTIONS...",
+    more="It comes before the default actions. "
+    'ACTIONS are read, write, overwrite, delete, edit, admin; "none" denies everything.',
+    **GRANTS,
+)
 @table.put(
     "/users/<id>/permissions/<place>",
     USER_MANAGERS,
@@ -170,6 +181,7 @@ async def set_grant(call: Call, body: ActionSet, id: str, place: str) -> Permiss
     return await _set_grant(call, id, place, body.actions)
 
 
+@table.command("user revoke USERNAME STORAGE/REPOSITORY", more="The default actions apply there again.", **GRANTS)
 @table.delete(
     "/users/<id>/permissions/<place>",
     USER_MANAGERS,

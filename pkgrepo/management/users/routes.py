@@ -36,6 +36,14 @@ DAY_MS: Final = 86_400_000
 table = Table("users")
 
 
+@table.command(
+    "user list",
+    options="query -q: q, inactive-days",
+    columns="USER: username | NAME: name | KIND: kind | IS: admin+user_manager+system_manager | "
+    "DEFAULT ACTIONS: default_repository_actions | LAST LOGIN: last_login_at:ago | "
+    "STATE: active:active/off",
+    nothing="there are no such users",
+)
 @table.get(
     "/users",
     USER_MANAGERS,
@@ -156,6 +164,9 @@ async def change_user_quota(call: Call, body: QuotaGiven, id: str) -> QuotaRecor
     return await change_quota(call, QuotaKind.USER, user.id, user.username, body)
 
 
+@table.command(
+    "user delete USERNAME", "removed user {username}", ask="Remove user {username} with all tokens and grants?"
+)
 @table.delete(
     "/users/<id>",
     USER_MANAGERS,
@@ -217,6 +228,11 @@ async def set_status(call: Call, body: StatusChange, id: str) -> UserRecord:
     return UserRecord.of(await _update(call, user, {"active": body.active}))
 
 
+@table.command(
+    "user unlock USERNAME",
+    "logins of {username} are not blocked any more",
+    more="It ends the delay after too many wrong passwords.",
+)
 @table.post("/users/<id>/unlock", USER_MANAGERS, "Unblock the logins of a user", audit="user.unlock")
 async def unlock_user(call: Call, id: str) -> None:
     """Ends the delay after too many wrong passwords. For blocked addresses use the command pkgrepo admin unlock."""

@@ -109,6 +109,11 @@ async def remove(call: Call, body: Proof) -> None:
     await _remove(call, await prove(call, body, enrolling=True))
 
 
+@table.command(
+    "user remove-second-factor USERNAME",
+    "the password of {username} needs no code any more",
+    more="For someone who has lost the app and the recovery codes.",
+)
 @table.delete(
     "/users/<id>/second-factor", USER_MANAGERS, "Remove the second factor of a user", audit="second_factor.remove"
 )

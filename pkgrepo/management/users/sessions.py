@@ -191,6 +191,11 @@ async def end_other_logins(call: Call) -> None:
     await call.write(entry, end_other_sessions, _user_id(call), call.identity.session_id)
 
 
+@table.command(
+    "user sessions USERNAME",
+    columns="ID: id | ADDRESS: address | CLIENT: client:browser | SINCE: created_at:ago | USED: last_used_at:ago",
+    nothing="nobody is logged in as {username} in a browser",
+)
 @table.get("/users/<id>/sessions", USER_MANAGERS, "List the browser sessions of a user")
 async def list_sessions_of(call: Call, id: str) -> list[SessionRecord]:
     """The session that was used last comes first. Those of admins and system managers are shown to admins only."""
