@@ -53,8 +53,8 @@ async def mirror(session: Session, repository: str, locks: tuple[Path, ...], onl
     exit code is 1 if anything is missing; what is there already is not fetched again, so that this can be repeated.
 
     Lock files: package-lock.json, npm-shrinkwrap.json, yarn.lock, pnpm-lock.yaml, bun.lock; uv.lock, poetry.lock,
-    pdm.lock, pylock.toml, Pipfile.lock, requirements with pins; Gemfile.lock; lists of conda (--explicit),
-    conda-lock.yml, pixi.lock; a local Maven repository, the output of dependency:list or dependency:tree,
+    pdm.lock, pylock.toml, Pipfile.lock, requirements with pins; Gemfile.lock; Cargo.lock; lists of conda
+    (--explicit), conda-lock.yml, pixi.lock; a local Maven repository, the output of dependency:list or dependency:tree,
     gradle.lockfile; a list of images, one a line, with platforms after a blank if not all are wanted.
     """
     given = [checked(lambda each=each: read_given(each)) for each in locks]  # type: ignore[misc]

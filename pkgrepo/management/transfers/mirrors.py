@@ -31,9 +31,9 @@ table = Table("repositories")
 class LockGiven(Body):
     """
     A lock file. Its name says which kind it is: package-lock.json, npm-shrinkwrap.json, yarn.lock, pnpm-lock.yaml,
-    bun.lock; uv.lock, poetry.lock, pdm.lock, pylock.toml, Pipfile.lock; Gemfile.lock; conda-lock.yml, pixi.lock;
-    gradle.lockfile. Any other name is that of requirements of pip, of the output of conda list --explicit, of
-    dependency:list or dependency:tree of Maven, of a list of paths in a Maven repository, or of a list of images.
+    bun.lock; uv.lock, poetry.lock, pdm.lock, pylock.toml, Pipfile.lock; Gemfile.lock; Cargo.lock; conda-lock.yml,
+    pixi.lock; gradle.lockfile. Any other name is that of requirements of pip, of the output of conda list --explicit,
+    of dependency:list or dependency:tree of Maven, of a list of paths in a Maven repository, or of a list of images.
     """
 
     name: Annotated[Word, meaning("The name of the file, which says of which kind it is.")]
