@@ -8,17 +8,20 @@ So one route takes every path, and the format says what it means.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from attrs import frozen
 from twisted.web.resource import IResource
 
+from pkgrepo.errors import NotFound
+from pkgrepo.gateway.bodies import misplaced_upload
 from pkgrepo.gateway.publishing.quotas import note_quotas
 from pkgrepo.gateway.publishing.virtual import publish_context
 from pkgrepo.http.answering.dispatch import App, ErrorTable, answer_with
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
-from pkgrepo.model import Repository
+from pkgrepo.model import Action, Repository
+from pkgrepo.untrusted.text import split_path
 
 from .services import Context, Services
 
@@ -84,3 +87,26 @@ def serve(routes: Routes[C, P], caches: C) -> Callable[[Repository, Services], I
         return FormatSite(routes, Context(services, repository, caches)).app.resource()
 
     return resource
+
+
+async def unserved(context: Context[Any], request: Request, advice: str, *, method: bool = False) -> Refusal:
+    """
+    The refusal of an address with nothing, or of a ``method`` that it does not take, to callers who may know of that.
+
+    For ``advice`` see L{misplaced_upload}. :raises PkgrepoError: the caller may not know of the repository
+    """
+    await context.admit(request, Action.READ)
+    if method:
+        refusal = Refusal(405, "this address does not take this method", "method_not_allowed")
+    else:
+        address = request.entry.rest.decode("ascii", "replace")[:200]
+        refusal = Refusal(404, str(NotFound("address", address)), "not_found")
+    return misplaced_upload(context.services.base_url(request), request, refusal, advice)
+
+
+async def path_parts(context: Context[Any], request: Request, rest: bytes, *, advice: str) -> list[str]:
+    """The decoded parts of a path. :raises Refusal: it can be none, see L{unserved}"""
+    parts = split_path(rest)
+    if parts is None:
+        raise await unserved(context, request, advice)
+    return parts

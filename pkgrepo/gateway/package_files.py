@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Final
+from itertools import islice
+from typing import Any, Final
 
 from attrs import evolve
 from twisted.internet.interfaces import IConsumer
 
-from pkgrepo.errors import UpstreamMismatch
+from pkgrepo.errors import NotFound, UpstreamMismatch
 from pkgrepo.gateway.responses.content import SAFE, Present, arriving, sent_part
 from pkgrepo.gateway.responses.long_bodies import deliver_pieces
 from pkgrepo.http.answering.conditional import select
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Content, Fields, Response
-from pkgrepo.model import File, Identity, Repository, RepositoryType
+from pkgrepo.interfaces import Reader
+from pkgrepo.model import Action, File, Identity, Repository, RepositoryType
 from pkgrepo.proxy.fetching import READ_IN_PARTS
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.serving import FoundFile, Want, same_file
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.storage.catalog.packages import files
+from pkgrepo.storage.catalog.packages.summaries import package_and_version_of_file
 
-from .services import Services
+from .services import Context, Services
 
+MOST_NAMES: Final = 4  # of packages that upstreams are asked about for one file
 STALE: Final = (b"Warning", b'110 - "stale"')  # RFC 7234 section 5.5.1
 REMOVED: Final = (b"Warning", b'299 - "the upstream has removed this version"')  # section 5.5.7
 
@@ -170,3 +175,39 @@ async def find_package_file(
     if services.proxy.resolver.flat_member(repository, repository).policy is not None:
         return await package_files.find(repository, package, path, want=want)
     return FoundFile(file, same_file(file))
+
+
+async def answer_named_file(context: Context[Any], request: Request, path: str, possible: Iterable[str]) -> Response:
+    """
+    The file at a path, where the name of a file does not tell for certain whose it is.
+
+    It is of the package that has it, or else of one of the ``possible`` ones (keys), which upstreams are asked about.
+
+    :raises NotFound: there is no such file; :raises UpstreamFailed: that is not known
+    """
+    services, repository = context.services, context.repository
+    for package in await _packages(services, repository, path, possible):
+        identity = await context.admit(request, Action.READ, package)
+        try:
+            response = await answer_file(services, request, identity, repository, package, path)
+        except NotFound:
+            continue
+        if response is not None:
+            return response
+    await context.admit(request, Action.READ)
+    raise NotFound("file", path.rpartition("/")[2])
+
+
+async def _packages(services: Services, repository: Repository, path: str, possible: Iterable[str]) -> Sequence[str]:
+    for member in services.proxy.resolver.flat_members(repository):
+        package: str | None = await services.catalog.look(find_package_key, member.id, path)
+        if package is not None:
+            return [package]
+    return [] if repository.type is RepositoryType.HOSTED else list(islice(possible, MOST_NAMES))
+
+
+def find_package_key(r: Reader, repository_id: int, path: str) -> str | None:
+    """The key of the package that the file at a path belongs to, None if there is no file."""
+    file = files.find_file(r, repository_id, path)
+    found = None if file is None else package_and_version_of_file(r, file.id)
+    return None if found is None else found[0]

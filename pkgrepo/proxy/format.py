@@ -6,18 +6,22 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from attrs import Factory, frozen
+from attrs import Factory, evolve, frozen
 
 from pkgrepo.archives.source import Source
+from pkgrepo.errors import existing
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import Fragment, Package
+from pkgrepo.model import Fragment, Package, VersionState
 from pkgrepo.proxy.addressed.request import FileRequest
 from pkgrepo.proxy.caching.questions import DocumentRequest
 from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.proxy.remote_files import MakeRelease, RemoteFile
+from pkgrepo.repositories.past import package_past
 from pkgrepo.repositories.policy.judge import Declares
 from pkgrepo.repositories.policy.schema import Datum
 from pkgrepo.repositories.publish.splicing import Spliced
+from pkgrepo.storage.catalog import index_documents
+from pkgrepo.storage.catalog.packages import packages, versions
 
 
 class LatestReason(StrEnum):
@@ -80,6 +84,43 @@ def merge_versions(members: Sequence[MemberParts]) -> list[str]:
         for sort, text in member.versions:
             chosen.setdefault(text, sort)
     return [text for _, text in sorted((sort, text) for text, sort in chosen.items())]
+
+
+def read_by_version(reader: Reader, repository_id: int, key: str, form: str) -> tuple[MemberParts, Package]:
+    """
+    The fragments of a package of a hosted repository, which have the texts of versions as keys, and the package.
+
+    A version without one is not shown. :raises NotFound: no such package
+    """
+    package = existing(packages.find_package(reader, repository_id, key), "package", key)
+    found = index_documents.list_fragments(reader, package.id, form)
+    listed = {each.key for each in found}
+    sorts = [(sort, text) for sort, text in versions.sorted_texts(reader, package.id) if text in listed]
+    return MemberParts({}, {form: found}, sorts), package
+
+
+def latest_release(members: Sequence[MemberParts], is_prerelease: Callable[[str], bool]) -> Latest | None:
+    """The highest release, or the highest prerelease if there is no release."""
+    shown = merge_versions(members)
+    found = [each for each in shown if not is_prerelease(each)] or shown
+    return Latest(found[-1], LatestReason.HIGHEST) if found else None
+
+
+def rewind(reader: Reader, package: Package, parts: MemberParts, form: str, at_ms: int) -> MemberParts:
+    """
+    The same parts without the versions that were yanked at a time and restored since.
+
+    What was yanked since is in no part: its files are not served any more. The fragments have the texts of versions as
+    keys.
+    """
+    every = versions.list_versions(reader, package.id)
+    past = package_past(reader, package.id, at_ms, present={each.key: (each.state, each.reason) for each in every})
+    yanked = {each.text for each in every if past.states.get(each.key, (each.state, ""))[0] is VersionState.YANKED}
+    if not yanked:
+        return parts
+    shown = [pair for pair in parts.versions if pair[1] not in yanked]
+    found = [each for each in parts.fragments[form] if each.key not in yanked]
+    return evolve(parts, fragments={form: found}, versions=shown, hidden=parts.hidden | yanked)
 
 
 def _each(members: Iterable[MemberParts], kind: str) -> Iterable[Fragment]:

@@ -235,6 +235,27 @@ class ProxyConfig(RepositoryConfig, frozen=True, tag=RepositoryType.PROXY.value)
         return [route.named("/config", url="upstream_url", auth="upstream_auth")]
 
 
+class ListProxyConfig(ProxyConfig, frozen=True, tag=RepositoryType.PROXY.value):
+    """
+    The configuration of a proxy whose upstream has one document over all packages.
+
+    Its routes are addresses of one upstream: what is not at the first one is asked of the next, or with
+    routes_are_replicas of the first one that answers. Several upstreams are the members of a virtual repository.
+    """
+
+    def normalised(self) -> Self:
+        """The configuration as it is stored. :raises Invalid: a route is only for some packages"""
+        found = super().normalised()
+        assert found.proxy is not UNSET, "it is normalised"
+        for index, route in enumerate(found.proxy.routes):
+            if isinstance(route, RouteConfig) and route.packages is not UNSET:
+                raise Invalid(
+                    "each route has all packages; use reserved_names, or a proxy for each upstream",
+                    f"/proxy/routes/{index}/packages",
+                )
+        return found
+
+
 class VirtualConfig(RepositoryConfig, frozen=True, kw_only=True, tag=RepositoryType.VIRTUAL.value):
     """
     The configuration of a virtual repository: several repositories behind one address.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
@@ -66,3 +67,14 @@ def _amount(value: object, grammar: re.Pattern[str], units: Mapping[str, float])
     number, unit = match.groups()
     amount = float(number) if "." in number else int(number)
     return amount * units.get(unit or "", 1)
+
+
+def time_ms(text: object) -> int | None:
+    """A time in ISO 8601, in ms since the epoch; one without an offset is in UTC. None if the text is no time."""
+    try:
+        time = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    if time is None or time.year < 1970:
+        return None
+    return round((time.replace(tzinfo=UTC) if time.tzinfo is None else time).timestamp() * 1000)

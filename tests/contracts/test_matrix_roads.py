@@ -24,6 +24,7 @@ ROOMS = {
     "ruby": ("rubygems", "routes", "api.requests"),
     "cargo": ("cargo", "routes", "changes"),
     "conda": ("conda", "routes"),
+    "helm": ("helm", "routes"),
     "maven": ("maven", "routes"),
     "raw": ("raw", "routes"),
     "docker": ("container", "routes"),
@@ -78,6 +79,7 @@ OTHERS: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("find_shard", "find_member_shard", "upstream_folders", "publish_sent"), HELPER),
         "list_unconverted": "wheels that are in no channel, by their names",
     },
+    "helm": {},
     "maven": {
         **dict.fromkeys(("publish_sent", "read_sent", "admit", "scope_of", "take_file"), HELPER),
         **dict.fromkeys(("evict", "remove"), REMOVES),

@@ -26,7 +26,6 @@ from urllib.parse import parse_qs
 from attrs import frozen
 
 from pkgrepo.errors import DigestMismatch, Invalid, existing
-from pkgrepo.formats.conda import configuration
 from pkgrepo.formats.conda.description import Description, find_subdir, meta_of
 from pkgrepo.formats.conda.index.packages import index_package
 from pkgrepo.formats.conda.names import FileName, check_subdir, parse_file_name, version_key
@@ -45,6 +44,7 @@ from pkgrepo.model import Action, BlobInfo, NewFile
 from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.publish.releases import Published, Release
 from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.repositories.publish_policy import PublishPolicy, publish_policy
 
 ChannelContext = Context[Any]  # only the documents of the index use its caches
 
@@ -77,11 +77,11 @@ async def publish_upload(context: ChannelContext, staged: Staged, upload: Upload
     name = upload.name
     look = partial(read_package, name=name)
     description = await staged.inspect(context.services.pools.cpu, upload.blob, look)
-    release = make_release(upload, description, configuration.policy(context.repository))
+    release = make_release(upload, description, publish_policy(context.repository))
     return await context.services.content.publish(context.repository, release, staged, actor, index_package)
 
 
-def make_release(upload: Upload, description: Description, policy: configuration.Policy) -> Release:
+def make_release(upload: Upload, description: Description, policy: PublishPolicy) -> Release:
     """The release of a package that has been inspected. :raises Invalid: it is for another folder"""
     name = upload.name
     subdir = find_subdir(description.index)

@@ -11,7 +11,6 @@ import msgspec
 from attrs import evolve, frozen
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.formats.conda.configuration import Policy
 from pkgrepo.formats.conda.files import DIGESTS, Upload, make_release
 from pkgrepo.formats.conda.names import SUBDIRS, FileName, parse_file_name
 from pkgrepo.formats.conda.package_metadata import read_package
@@ -22,6 +21,7 @@ from pkgrepo.gateway.imported.places import LARGEST_LIST, Folder, FoundFile, Sit
 from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.repositories.publish_policy import PublishPolicy
 from pkgrepo.storage.pools import Pools
 
 REPODATA: Final = "repodata.json"
@@ -127,7 +127,7 @@ async def take(_source_package: SourcePackage, item: Item, staged: Staged, blob:
     patched = {key: about.record[key] for key in PATCHED if key in about.record}
     index = {**description.index, **patched}
     upload = Upload(name=about.name, subdir=about.subdir, blob=blob)
-    return make_release(upload, evolve(description, index=index), Policy())
+    return make_release(upload, evolve(description, index=index), PublishPolicy())
 
 
 TAKING: Final = Taking(take=take, algorithms=DIGESTS)

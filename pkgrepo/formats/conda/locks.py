@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from pkgrepo.errors import Invalid
-from pkgrepo.gateway.mirrored.locks import Lock, Wanted, parse_hashes, path_of, read_yaml, table_of, tables_of, text_of
+from pkgrepo.gateway.mirrored.locks import Lock, Wanted, parse_hashes, path_of, table_of, tables_of, text_of
+from pkgrepo.untrusted.yaml_text import read_yaml
 
 NAME: Final = "conda"
 WHEELS: Final = "python"  # the format of repositories that have wheels

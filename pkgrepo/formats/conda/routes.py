@@ -7,9 +7,10 @@ anaconda-client asks.
 
 from __future__ import annotations
 
+from functools import partial
+
 from attrs import frozen
 
-from pkgrepo.errors import NotFound
 from pkgrepo.formats.conda.anaconda.requests import answer_anaconda
 from pkgrepo.formats.conda.anaconda.targets import WORDS
 from pkgrepo.formats.conda.files import get_file, post_form, publish_sent, put_package
@@ -20,15 +21,13 @@ from pkgrepo.formats.conda.proxied.restoring import upstream_folders
 from pkgrepo.formats.conda.wheels.following import DOCUMENT as UNCONVERTED
 from pkgrepo.formats.conda.wheels.following import list_unconverted
 from pkgrepo.formats.conda.wheels.reading import FirstReads
-from pkgrepo.gateway.bodies import UPLOADS, misplaced_upload
-from pkgrepo.gateway.format_site import Routes
+from pkgrepo.gateway.format_site import Routes, path_parts, unserved
 from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded
 from pkgrepo.gateway.publishing.virtual import publish_context
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
-from pkgrepo.http.responses import Refusal, Response, text_response
+from pkgrepo.http.responses import Response, text_response
 from pkgrepo.model import Action, RepositoryType
-from pkgrepo.untrusted.text import split_path
 
 from .names import SUBDIRS
 from .paths import ChannelPath, PackagePath, RootPath, ShardPath, SubdirPath, read_path
@@ -46,14 +45,6 @@ class Caches:
     hosted: ChannelLists
     channels: MemberChannels
     first_reads: FirstReads
-
-
-async def _read(context: Context[Caches], request: Request, rest: bytes) -> list[str]:
-    """The parts of a path. :raises NotFound, Refusal: it cannot be one, for callers who may know of the channel"""
-    parts = split_path(rest)
-    if parts is None:
-        raise await _nothing(context, request)
-    return parts
 
 
 def _changes(request: Request, parts: list[str]) -> bool:
@@ -94,7 +85,7 @@ async def _answer(context: Context[Caches], request: Request, parts: list[str]) 
         return notices(context.repository)
     if isinstance(path, ChannelPath | SubdirPath | ShardPath):
         return await _index(context, request, path)
-    raise await _nothing(context, request)
+    raise await unserved(context, request, CHANNEL)
 
 
 async def take_file(context: Context[Caches], request: Request, sent: SentFile) -> Uploaded:
@@ -131,22 +122,14 @@ async def _write(context: Context[Caches], request: Request, parts: list[str]) -
             return await put_package(context, request, None, file)
         case b"POST", ["api", "v1", "upload", _]:
             return await post_form(context, request)
-    await context.admit(request, Action.READ)
-    headers = ((b"Allow", b"GET, HEAD"),)
-    refusal = Refusal(405, "this address does not take this method", "method_not_allowed", headers=headers)
-    raise misplaced_upload(context.services.base_url(request), request, refusal, CHANNEL)
-
-
-async def _nothing(context: Context[Caches], request: Request) -> Exception:
-    """The error for an address with nothing, for callers who may know of the repository."""
-    await context.admit(request, Action.READ)
-    error = NotFound("address", request.entry.rest.decode("ascii", "replace")[:200])
-    if request.method not in UPLOADS:
-        return error
-    refusal = Refusal(404, str(error), "not_found")
-    return misplaced_upload(context.services.base_url(request), request, refusal, CHANNEL)
+    raise await unserved(context, request, CHANNEL, method=True)
 
 
 ROUTES: Routes[Caches, list[str]] = Routes(
-    read=_read, answer=_answer, changes=_changes, target=_target, errors=ERRORS, methods=METHODS
+    read=partial(path_parts, advice=CHANNEL),
+    answer=_answer,
+    changes=_changes,
+    target=_target,
+    errors=ERRORS,
+    methods=METHODS,
 )

@@ -14,10 +14,10 @@ from pkgrepo.gateway.mirrored.locks import (
     parse_integrity,
     path_of,
     read_json,
-    read_yaml,
     table_of,
     text_of,
 )
+from pkgrepo.untrusted.yaml_text import read_yaml
 
 NPM: Final = "npm"
 MOST_DEPTH: Final = 100  # of the dependencies in a file of version 1

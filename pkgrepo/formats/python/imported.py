@@ -32,7 +32,7 @@ from pkgrepo.formats.python.proxied.listing import (
 from pkgrepo.formats.python.proxied.normaliser import Links
 from pkgrepo.formats.python.proxied.upstream import ACCEPT, indexes
 from pkgrepo.formats.python.upload.imported import imported_release
-from pkgrepo.gateway.imported.described import time_ms, with_names
+from pkgrepo.gateway.imported.described import with_names
 from pkgrepo.gateway.imported.items import Item, Place, SourcePackage, State, Taking
 from pkgrepo.gateway.imported.kinds import Imported, take_files
 from pkgrepo.gateway.imported.places import Folder, FoundFile, Site
@@ -42,6 +42,7 @@ from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import versions
 from pkgrepo.storage.pools import Pools
+from pkgrepo.untrusted.text import time_ms
 
 LARGEST_PAGE: Final = 64 * 1024 * 1024  # bytes
 LARGEST_COMPANION: Final = 16 * 1024 * 1024  # bytes of a signature, or of provenance

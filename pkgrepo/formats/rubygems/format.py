@@ -6,7 +6,7 @@ from typing import Final
 
 from pkgrepo.formats.rubygems import paths
 from pkgrepo.formats.rubygems.index.gem_lists import GEM_LISTS
-from pkgrepo.formats.rubygems.index.indexing import KINDS, compact_versions, latest, read_parts, rewind, splice
+from pkgrepo.formats.rubygems.index.indexing import KINDS, compact_versions, latest, read_parts, splice
 from pkgrepo.formats.rubygems.index.info import INFO
 from pkgrepo.formats.rubygems.proxied.merged_lists import Caches
 from pkgrepo.formats.rubygems.proxied.upstream import (
@@ -27,7 +27,7 @@ from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import Uploads
 from pkgrepo.model import RepositoryType
 from pkgrepo.proxy.caching.questions import restored_document, restored_document_of
-from pkgrepo.proxy.format import OwnFacts, Proxied
+from pkgrepo.proxy.format import OwnFacts, Proxied, rewind
 from pkgrepo.repositories.format import Ecosystem, Layout, PackageUrls, VersionKinds
 
 from .configuration import CONFIGURATIONS

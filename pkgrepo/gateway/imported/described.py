@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final, Generic, TypeVar
 
 from attrs import evolve
@@ -142,17 +141,6 @@ def _with_fact(item: Item, facts: Facts) -> Item:
         publisher=fact.publisher or item.publisher,
         digests={**fact.digests, **item.digests},
     )
-
-
-def time_ms(text: Any) -> int | None:
-    """A time in ISO 8601, in ms since the epoch; one without an offset is in UTC. None if the text is no time."""
-    try:
-        time = datetime.fromisoformat(text) if isinstance(text, str) else None
-    except ValueError:
-        return None
-    if time is None or time.year < 1970:
-        return None
-    return round((time.replace(tzinfo=UTC) if time.tzinfo is None else time).timestamp() * 1000)
 
 
 def text_of(value: Any) -> str:

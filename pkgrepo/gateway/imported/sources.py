@@ -17,10 +17,10 @@ from attrs import frozen
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.gateway.imported.described import Once
 from pkgrepo.gateway.imported.items import Item, SourcePackage, State
-from pkgrepo.gateway.imported.places import Folder, FoundFile, Site
+from pkgrepo.gateway.imported.places import LARGEST_LIST, Folder, FoundFile, Site
 from pkgrepo.proxy.caching.questions import DocumentRequest
 from pkgrepo.proxy.parts.jobs import normaliser_of
-from pkgrepo.proxy.parts.values import Context, Entry, FileSource
+from pkgrepo.proxy.parts.values import Context, Entry, FileSource, name_in
 
 LARGEST_DOCUMENT: Final = 64 * 1024 * 1024  # bytes
 
@@ -129,6 +129,61 @@ class FolderDocuments:
         return list(normaliser_of(request.normaliser)(content, context).entries)
 
 
+class IndexSource:
+    """
+    A repository of another server, with one document over all its packages, in sections.
+
+    ``is_taken`` tells which of the files are taken that it lists, by their paths.
+    """
+
+    def __init__(self, site: Site, request: DocumentRequest, is_taken: Callable[[str], bool]) -> None:
+        self._site = site
+        self._request = request
+        self._is_taken = is_taken
+        self._entries: dict[str, list[Entry]] = {}
+
+    async def names(self) -> AsyncIterator[str]:
+        """The names of the packages. :raises NotFound: there is no such document"""
+        for url in self._request.urls(self._site.url):
+            content, final = await self._site.read(url, self._request.accept)
+            for each in await self._site.pools.cpu(_entries, self._request, content, final):
+                self._entries.setdefault(name_in(each.sort), []).append(each)
+        for name in list(self._entries):
+            yield name
+
+    async def package(self, name: str) -> SourcePackage:
+        """The files of a package."""
+        entries = self._entries.pop(name)
+        mark = hashlib.sha256(b"\n".join(body for each in entries for body in each.fragments.values())).hexdigest()
+        items = entry_items(self._site, entries, self._is_taken)
+        return SourcePackage(name=name, key=name, fingerprint=mark, items=items)
+
+
+class FolderIndex:
+    """The one document over all packages that a folder may have at its path; it is used as L{FolderDocuments}."""
+
+    state_of: StateOf = staticmethod(lambda _entry: None)
+
+    def __init__(self, request: DocumentRequest) -> None:
+        self.below = request.key
+        self._request = request
+        self._listed: dict[str, list[Entry]] | None = None
+
+    async def read(self, folder: Folder, key: str) -> tuple[bytes, list[Entry]]:
+        """The entries of a package; none if there is no document. :raises Invalid: it cannot be read"""
+        if self._listed is None:
+            self._listed = {}
+            with suppress(NotFound):
+                content = await folder.read(self.below, LARGEST_LIST)
+                for each in await folder.pools.cpu(_entries, self._request, content, "http://folder.invalid/"):
+                    self._listed.setdefault(name_in(each.sort), []).append(each)
+        return b"", self._listed.get(key, [])
+
+
+def _entries(request: DocumentRequest, content: bytes, url: str) -> list[Entry]:
+    return list(normaliser_of(request.normaliser)(content, Context(request.name, url)).entries)
+
+
 class PathFolder:
     """
     A folder with files at the paths that they have in a repository, or at others: ``path_of`` are the former.
@@ -143,7 +198,7 @@ class PathFolder:
         read: Callable[[str], tuple[str, str]],
         *,
         path_of: Callable[[str], str] = str,
-        documents: FolderDocuments | None = None,
+        documents: FolderDocuments | FolderIndex | None = None,
     ) -> None:
         self._folder = folder
         self._read = read
@@ -162,7 +217,7 @@ class PathFolder:
             try:
                 package, version = self._read(file.path)
             except Invalid as error:
-                if self._documents is None or not file.path.startswith(f"{self._documents.below}/"):
+                if self._documents is None or not f"{file.path}/".startswith(f"{self._documents.below}/"):
                     self._folder.left_out[file.path] = error.message
             else:
                 self._found.setdefault(package, []).append((version, file))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
@@ -15,8 +15,6 @@ from attrs import Factory, define, frozen
 from pkgrepo.errors import Invalid
 
 STRENGTH: Final = ("sha512", "sha384", "sha256", "sha224", "sha1", "md5")  # the first is compared that both sides have
-MOST_DEPTH: Final = 50  # of YAML
-MOST_EVENTS: Final = 4_000_000
 MOST_COLLECTIONS: Final = 1_000_000  # of JSON; one takes 200 ns
 MOST_WANTED: Final = 200_000  # of one file, and of all files together
 LONGEST: Final = 500  # characters of what a file names
@@ -31,8 +29,6 @@ _SECRETS: Final = (  # in addresses: names and passwords, tokens in paths of cha
     (re.compile(r"/t/[^/\s]+/"), "/t/.../"),
     (re.compile(r"(://[^\s?#]*)\?[^\s#]*"), r"\1"),
 )
-_NULLS: Final = ("", "~", "null")
-_COLLECTIONS: Final[Mapping[str, Callable[[], Any]]] = {"MappingStartEvent": dict, "SequenceStartEvent": list}
 
 
 @frozen(kw_only=True)
@@ -140,55 +136,3 @@ def read_json(text: str) -> dict[str, Any]:
         return msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.MsgspecError, ValueError, RecursionError):
         raise Invalid("it is no JSON object") from None
-
-
-def read_yaml(text: str) -> Any:
-    """
-    A YAML document; scalars are texts, and null is None. It is read event by event, so that other threads can run.
-
-    PyYAML, which takes 3 MB and 20 ms, is imported for the first one.
-
-    :raises Invalid: it is malformed, nested too deeply, or has more values than any lock file
-    """
-    import yaml  # noqa: PLC0415 - see above
-
-    try:
-        return _read_events(text)
-    except (yaml.YAMLError, ValueError) as error:
-        raise Invalid(f"it is no YAML document: {' '.join(str(error).split())[:LONGEST]}") from None
-
-
-def _read_events(text: str) -> Any:
-    import yaml  # noqa: PLC0415 - as above
-
-    root: list[Any] = []
-    stack: list[tuple[Any, list[Any]]] = [(root, [])]  # a collection, and the key in a mapping whose value comes next
-    for number, event in enumerate(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))):
-        if number > MOST_EVENTS or len(stack) > MOST_DEPTH:
-            raise Invalid("it has too many values, or is nested too deeply")
-        if isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
-            stack.pop()
-            continue
-        if isinstance(event, yaml.AliasEvent):
-            raise Invalid("it has an alias, which no lock file has")
-        if not isinstance(event, yaml.NodeEvent):
-            continue
-        value = _value_of(event)
-        collection, key = stack[-1]
-        if isinstance(collection, list):
-            collection.append(value)
-        elif not key:
-            key.append(value if isinstance(value, str) else None)
-        else:
-            collection[key.pop()] = value
-        if isinstance(value, (dict, list)):
-            stack.append((value, []))
-    return root[0] if root else None
-
-
-def _value_of(event: Any) -> Any:
-    """The value that an event of a node begins: a collection or a scalar, since there are no aliases."""
-    collection = _COLLECTIONS.get(type(event).__name__)
-    if collection is not None:
-        return collection()
-    return None if event.implicit[0] and event.value in _NULLS else event.value

@@ -25,11 +25,11 @@ from pkgrepo.gateway.imported.described import (
     digests_of,
     objects_of,
     text_of,
-    time_ms,
 )
 from pkgrepo.gateway.imported.items import Fact, Facts, Source
 from pkgrepo.gateway.imported.places import Site
 from pkgrepo.repositories.upkeep.imports import ImportRequest
+from pkgrepo.untrusted.text import time_ms
 
 log = Logger()
 

@@ -15,10 +15,11 @@ from attrs import evolve
 
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.gateway.format import Format
-from pkgrepo.gateway.imported.described import Described, Once, digests_of, objects_of, text_of, time_ms
+from pkgrepo.gateway.imported.described import Described, Once, digests_of, objects_of, text_of
 from pkgrepo.gateway.imported.items import Fact, Facts, Source
 from pkgrepo.gateway.imported.places import Site
 from pkgrepo.repositories.upkeep.imports import ImportRequest
+from pkgrepo.untrusted.text import time_ms
 
 SUMS: Final = {"sha512": "sha512", "sha256": "sha256", "sha1": "sha1", "md5": "md5"}
 

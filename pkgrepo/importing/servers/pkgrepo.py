@@ -12,13 +12,14 @@ from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.formats.container.imported.images import ImageSource
 from pkgrepo.formats.container.imported.registry import Registry
 from pkgrepo.gateway.format import Format
-from pkgrepo.gateway.imported.described import Described, count_of, objects_of, text_of, time_ms
+from pkgrepo.gateway.imported.described import Described, count_of, objects_of, text_of
 from pkgrepo.gateway.imported.items import Fact, Facts, Source
 from pkgrepo.gateway.imported.kinds import Imported
 from pkgrepo.gateway.imported.places import Site
 from pkgrepo.model import VersionState
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 from pkgrepo.storage.catalog.imported_downloads import Downloads
+from pkgrepo.untrusted.text import time_ms
 
 PAGE: Final = 500
 PLACE: Final = "/repositories/"

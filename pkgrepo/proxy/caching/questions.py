@@ -18,13 +18,14 @@ from pkgrepo.model import BlobInfo, File, Origin, Package, ReadLimits, Repositor
 from pkgrepo.proxy.caching.states import GONE
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.parts.file import PartsFile, write_parts
-from pkgrepo.proxy.parts.values import Entry, FileSource, Normalised
+from pkgrepo.proxy.parts.values import Entry, FileSource, Normalised, section_of
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.publish.staged import Staged
-from pkgrepo.storage.catalog.packages import files, versions
+from pkgrepo.storage.catalog import index_documents
+from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
 T = TypeVar("T")
@@ -355,6 +356,36 @@ def restored_versions(
             return None
         newest = max((origin for origin, _ in found), key=lambda each: each.fetched_ms)
         return newest, Normalised({}, iter([entry for _, entry in found]))
+
+    return restore
+
+
+def restored_sections(
+    request: DocumentRequest, kind: str
+) -> Callable[[Reader, Repository], Sequence[tuple[UpstreamDocument, bytes]]]:
+    """
+    The function that makes the one document over all packages of a proxy, as far as their files are kept.
+
+    ``kind`` is that of the fragments, which packages of the proxy have by the texts of versions.
+    """
+
+    def restore(reader: Reader, repository: Repository) -> Sequence[tuple[UpstreamDocument, bytes]]:
+        entries: list[Entry] = []
+        origins: list[Origin] = []
+        for key, fragments in index_documents.fragments_by_package(reader, repository.id, kind):
+            bodies = {each.key: each.body for each in fragments}
+            package = packages.find_package(reader, repository.id, key)
+            for version in [] if package is None else versions.list_versions(reader, package.id):
+                stored = files.files_of_version(reader, version.id)
+                origin = next((each.origin for each in stored if each.role is None), None)
+                if origin is not None and version.text in bodies:
+                    origins.append(origin)
+                    sort, body = section_of(key) + version.sort, {kind: bodies[version.text]}
+                    entries.append(restored_entry(version, version.text, origin, body, stored, sort=sort))
+        if not origins:
+            return ()
+        newest = max(origins, key=lambda each: each.fetched_ms)
+        return (restored_document(request, newest, Normalised({}, iter(entries))),)
 
     return restore
 

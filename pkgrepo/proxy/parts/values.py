@@ -7,9 +7,11 @@ A document has tens of thousands of these values, without cycles: the garbage co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import msgspec
+
+SECTION_END: Final = b"\x00"  # so that no section begins with another one
 
 
 class FileSource(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -81,6 +83,16 @@ class Context(msgspec.Struct, frozen=True):
     content_type: str = ""
     asked_url: str = ""
     service: dict[str, Any] = {}
+
+
+def section_of(package: str) -> bytes:
+    """What the places of a package's entries begin with in a document about many, see L{DocumentRequest}."""
+    return package.encode() + SECTION_END
+
+
+def name_in(sort: bytes) -> str:
+    """The package in whose section a place is."""
+    return sort.partition(SECTION_END)[0].decode()
 
 
 NormaliserFunction = Callable[[bytes, Context], Normalised]

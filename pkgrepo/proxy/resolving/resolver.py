@@ -356,7 +356,7 @@ class Resolver:
         repository = member.repository
         format_ = self._formats[repository.format]
         if isinstance(member, HostedMember):
-            hosted, hidden = await self._catalog.scan(lambda r: _hosted_parts(r, format_, member, key, form))
+            hosted, hidden = await self._catalog.scan(lambda r: hosted_parts(r, format_, member, key, form))
             await self._note_hidden(member, key, hidden, trace)
             return hosted, hidden
         read_kinds, judge = format_.kinds(form), member.judge
@@ -401,7 +401,7 @@ def _hosted_times(reader: Reader, repository_id: int, package: str) -> list[int 
     return [] if found is None else [to_ms(each.published_at) for each in list_versions(reader, found.id)]
 
 
-def _hosted_parts(
+def hosted_parts(
     reader: Reader, format_: Proxied, member: HostedMember, key: str, form: str
 ) -> tuple[MemberParts, Mapping[str, Hidden]]:
     """What a hosted repository has for a document, without what rules hide, and that."""

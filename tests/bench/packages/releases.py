@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any
 
-from pkgrepo.formats.conda.configuration import Policy
 from pkgrepo.formats.conda.description import Description
 from pkgrepo.formats.conda.files import Upload
 from pkgrepo.formats.conda.files import make_release as make_conda_release
@@ -29,6 +28,7 @@ from pkgrepo.formats.rubygems.paths import gem_path
 from pkgrepo.model import Actor, BlobInfo, NewFile
 from pkgrepo.repositories.publish.index import Indexer
 from pkgrepo.repositories.publish.releases import Release
+from pkgrepo.repositories.publish_policy import PublishPolicy
 
 from .filler import VERSIONS
 from .modules import GROUP
@@ -120,7 +120,7 @@ def conda_package(number: int) -> Release:
         "version": name.version,
     }
     described = Description(index, {"summary": "Made to be counted"}, {})
-    return make_conda_release(Upload(name, None, _blob(str(name), "md5")), described, Policy())
+    return make_conda_release(Upload(name, None, _blob(str(name), "md5")), described, PublishPolicy())
 
 
 def _wheel(filename: str, meta: Mapping[str, Any]) -> Release:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from attrs import frozen
 
+from tests.support.charts import make_chart
 from tests.support.conda_packages import make_conda
 from tests.support.crates import describe, make_crate, publish_body
 from tests.support.gems import make_gem
@@ -21,6 +22,7 @@ from tests.support.matrix.specimens import (
     CONDA,
     CONTAINER,
     GOOD,
+    HELM,
     IMAGES,
     JAVA,
     JAVA_FOLDER,
@@ -258,6 +260,30 @@ CONDA_ROADS = (
     promotion(CONDA),
 )
 
+# Helm
+
+_CHART = make_chart("evil-tool", NEW)
+_CHART_FILE = f"evil-tool-{NEW}.tgz"
+
+HELM_ROADS = (
+    Road(HELM, "post", at("POST", "/api/charts", _CHART, "application/octet-stream")),
+    Road(HELM, "put", at("PUT", f"/charts/{_CHART_FILE}", _CHART, "application/octet-stream")),
+    Road(
+        HELM,
+        "form-of-client",
+        at(
+            "POST",
+            "/api/charts",
+            form_body([("chart", _CHART_FILE, _CHART)]),
+            f"multipart/form-data; boundary={BOUNDARY}",
+        ),
+    ),
+    form(HELM, _CHART_FILE, _CHART),
+    unyank(HELM),
+    restore(HELM),
+    promotion(HELM),
+)
+
 # Java
 
 
@@ -388,5 +414,5 @@ RAW_ROADS = (
 
 ROADS: Sequence[Road] = (
     *(*NPM_ROADS, *PYTHON_ROADS, *RUBY_ROADS, *CARGO_ROADS, *CONDA_ROADS),
-    *(*JAVA_ROADS, *RAW_ROADS, *CONTAINER_ROADS),
+    *(*HELM_ROADS, *JAVA_ROADS, *RAW_ROADS, *CONTAINER_ROADS),
 )

@@ -12,6 +12,7 @@ from typing import Any
 import zstandard
 from attrs import Factory, evolve, field, frozen
 
+from tests.support.charts import make_chart
 from tests.support.conda_packages import make_conda
 from tests.support.crates import describe, make_crate, publish_body
 from tests.support.gems import make_gem
@@ -355,6 +356,39 @@ CONDA = Specimen(
     of_upstream=("/noarch/current_repodata.json",),
 )
 
+# Helm
+
+CHARTS = {
+    version: make_chart("evil-tool", version, annotations={"artifacthub.io/license": LICENCES[version]})
+    for version in LICENCES
+}
+
+
+async def _publish_charts(send: Send) -> None:
+    for data in CHARTS.values():
+        await send("POST", "/api/charts", data, "application/octet-stream")
+
+
+HELM = Specimen(
+    format="helm",
+    name="evil-tool",
+    spelling="evil-tool",
+    items=tuple(
+        Item(
+            version,
+            f"evil-tool-{version}.tgz".encode(),
+            (f"/charts/evil-tool-{version}.tgz", f"/evil-tool-{version}.tgz"),
+            (sha256(data),),
+            None,
+            LICENCES[version],
+        )
+        for version, data in CHARTS.items()
+    ),
+    publish=_publish_charts,
+    documents=("/index.yaml", "/api/charts", "/api/charts/evil-tool"),
+    abouts=("/api/charts/evil-tool/{}",),
+)
+
 # Java
 
 POMS = {
@@ -485,5 +519,5 @@ CONTAINER = Specimen(
     labels=True,
 )
 
-SPECIMENS: Sequence[Specimen] = (NPM, PYTHON, RUBY, CARGO, CONDA, JAVA, RAW, CONTAINER)
+SPECIMENS: Sequence[Specimen] = (NPM, PYTHON, RUBY, CARGO, CONDA, HELM, JAVA, RAW, CONTAINER)
 READ: Sequence[Specimen] = (*SPECIMENS, CHANNEL)

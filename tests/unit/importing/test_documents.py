@@ -13,11 +13,12 @@ from pkgrepo.formats.container.imported.images import ImageSource
 from pkgrepo.formats.npm.imported import _names_in, read_packument
 from pkgrepo.formats.python.imported import About, _states
 from pkgrepo.formats.python.names import parse_filename, parse_upload
-from pkgrepo.gateway.imported.described import count_of, digests_of, time_ms
+from pkgrepo.gateway.imported.described import count_of, digests_of
 from pkgrepo.gateway.imported.items import Fact, Item, downloads_of
 from pkgrepo.importing.servers.devpi import DevpiExport
 from pkgrepo.model import VersionState
 from pkgrepo.storage.catalog.imported_downloads import Downloads
+from pkgrepo.untrusted.text import time_ms
 
 SHA1 = "0" * 40
 

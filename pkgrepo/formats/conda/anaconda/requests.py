@@ -15,7 +15,6 @@ from pkgrepo.errors import (
     StorageFull,
     existing,
 )
-from pkgrepo.formats.conda import configuration
 from pkgrepo.formats.conda.anaconda import uploads
 from pkgrepo.formats.conda.anaconda.targets import (
     FileTarget,
@@ -41,6 +40,7 @@ from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
 from pkgrepo.repositories.publish import package_changes
 from pkgrepo.repositories.publish.content import log_published
 from pkgrepo.repositories.publish.releases import Release
+from pkgrepo.repositories.publish_policy import publish_policy
 from pkgrepo.storage.catalog.packages import deployments, files, packages, versions
 
 DESCRIPTION_SIZE: Final = 1024 * 1024  # bytes of the description of a package, which is not used
@@ -118,7 +118,7 @@ async def _remove(context: ChannelContext, request: Request, target: Target) -> 
     services, repository = context.services, context.repository
     identity = await services.access.admit(request, Action.DELETE, repository, target.name)
     actor = actor_of(request, identity)
-    burn = not configuration.policy(repository).reuse_deleted_names
+    burn = not publish_policy(repository).reuse_deleted_names
     change = services.content.change
     if isinstance(target, PackageTarget):
         await change(package_changes.remove_package, repository, target.name, actor, burn)
@@ -256,7 +256,7 @@ async def _stage(context: ChannelContext, request: Request, target: FileTarget) 
         repository,
         uploads.Wish(target, check_sha256(sha256)),
         identity,
-        reuse=configuration.policy(repository).reuse_deleted_names,
+        reuse=publish_policy(repository).reuse_deleted_names,
         now_ms=services.clock.now_ms(),
     )
     url = f"{services.base_url(request)}{PREFIX}{deployment.uid}"
@@ -308,7 +308,7 @@ async def _release(context: ChannelContext, target: FileTarget, deployment: Depl
     if file is None or not file.blob.locator:
         raise Conflict("the storage has lost the file of this upload; start it again")
     attrs: Mapping[str, Any] = file.attrs
-    policy = configuration.policy(context.repository)
+    policy = publish_policy(context.repository)
     return make_release(Upload(target.file, target.subdir, file.blob), Description(**attrs), policy)
 
 

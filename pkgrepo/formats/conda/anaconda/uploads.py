@@ -39,7 +39,6 @@ from uuid import uuid4
 from attrs import asdict, frozen
 
 from pkgrepo.errors import Conflict, FileBurned, FileExists, Forbidden, Invalid
-from pkgrepo.formats.conda import configuration
 from pkgrepo.formats.conda.anaconda.targets import FileTarget
 from pkgrepo.formats.conda.description import Description
 from pkgrepo.formats.conda.files import DIGESTS, FORM_OVERHEAD, Upload, make_release
@@ -61,6 +60,7 @@ from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
 from pkgrepo.repositories.publish.deployments import PublishedDeployment, StagedFiles, publish_deployment, stage_files
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.repositories.publish_policy import publish_policy
 from pkgrepo.storage.catalog.packages import deployments, files
 from pkgrepo.storage.catalog.packages.files import has_tombstone
 
@@ -282,7 +282,7 @@ class PostSite:
         name, subdir = parse_file_name(deployment.name), deployment.meta["subdir"]
         look = partial(read_package, name=name)
         description: Description = await staged.inspect(self._services.pools.cpu, blob, look)
-        policy = configuration.policy(repository)
+        policy = publish_policy(repository)
         make_release(Upload(name, subdir, blob), description, policy)  # refuses a package for another folder
         return StagedFile(path_of(deployment), blob, asdict(description, recurse=False))
 

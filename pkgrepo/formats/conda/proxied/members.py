@@ -18,7 +18,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.conda.index.documents import CHANNELDATA, CURRENT, REPODATA, RUN_EXPORTS
 from pkgrepo.formats.conda.index.packages import PackageRecords
 from pkgrepo.formats.conda.names import ENDINGS
-from pkgrepo.formats.conda.proxied.normaliser import RECORD, name_in
+from pkgrepo.formats.conda.proxied.normaliser import RECORD
 from pkgrepo.formats.conda.proxied.restoring import channeldata_question, exports_question, repodata_question
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
@@ -26,6 +26,7 @@ from pkgrepo.model import DatedView, Repository, RepositoryType
 from pkgrepo.proxy.caching.questions import DocumentRequest, Held
 from pkgrepo.proxy.configuration import Rules
 from pkgrepo.proxy.parts.file import PartsFile
+from pkgrepo.proxy.parts.values import name_in
 from pkgrepo.proxy.resolving.flat_members import FlatMember
 from pkgrepo.proxy.resolving.rules import MemberJudges
 from pkgrepo.proxy.trace import Trace

@@ -24,7 +24,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.conda.names import ENDINGS, LONGEST_FILE_NAME, REPODATA_SIZE, check_build, check_version, is_name
 from pkgrepo.formats.conda.paths import media_type_of
 from pkgrepo.formats.conda.versions import order_key
-from pkgrepo.proxy.parts.values import Context, Entry, FileSource, Normalised
+from pkgrepo.proxy.parts.values import Context, Entry, FileSource, Normalised, name_in, section_of
 
 REPODATA_NORMALISER: Final = f"{__name__}:normalise_repodata"
 EXPORTS_NORMALISER: Final = f"{__name__}:normalise_exports"
@@ -43,7 +43,6 @@ _DIGESTS: Final = {"md5": re.compile(r"[0-9a-fA-F]{32}"), "sha256": re.compile(r
 _LONGEST_ENDING: Final = max(map(len, ENDINGS))
 _LAST_SECOND: Final = 253_402_300_799  # of the year 9999: conda takes a larger timestamp for milliseconds
 _LATEST_MS: Final = 1000 * _LAST_SECOND
-_END: Final = b"\x00"  # after the name in a section, so that no section begins with another one
 
 
 class _Info(msgspec.Struct):
@@ -91,16 +90,6 @@ _read_object = msgspec.json.Decoder(dict[str, Raw]).decode
 _read_exports = msgspec.json.Decoder(_Exports).decode
 _read_channel = msgspec.json.Decoder(_Channel).decode
 _encode = msgspec.json.Encoder().encode
-
-
-def section_of(name: str) -> bytes:
-    """What the places of a package's entries begin with, see L{DocumentRequest}."""
-    return name.encode() + _END
-
-
-def name_in(sort: bytes) -> str:
-    """The name of the package in whose section a place is."""
-    return sort.partition(_END)[0].decode()
 
 
 def normalise_repodata(source: bytes, context: Context, *, most: int = REPODATA_SIZE) -> Normalised:
@@ -179,8 +168,7 @@ def _order(folder: _Folder) -> tuple[list[tuple[bytes, str]], list[str]]:
         if file.endswith(ending) and (place := _place(file.removesuffix(ending))) is not None
     ]
     places.sort()
-    names = dict.fromkeys(place.partition(_END)[0] for place, _ in places)
-    return places, [name.decode() for name in names]
+    return places, list(dict.fromkeys(name_in(place) for place, _ in places))
 
 
 def _place(stem: str) -> bytes | None:

@@ -33,8 +33,9 @@ from pkgrepo.formats.conda.names import CONDA, SUBDIRS, TAR_BZ2
 from pkgrepo.formats.conda.proxied.members import Selection
 from pkgrepo.gateway.responses.long_bodies import TemporaryFile
 from pkgrepo.proxy.parts.file import PartsFile
+from pkgrepo.proxy.parts.values import name_in
 
-from .normaliser import ABOUT, EXPORTS, RECORD, name_in
+from .normaliser import ABOUT, EXPORTS, RECORD
 from .normaliser import SUBDIRS as SUBDIRS_KEY
 
 PIECE: Final = 1024 * 1024  # bytes that are read at a time

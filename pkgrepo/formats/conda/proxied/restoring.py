@@ -34,7 +34,6 @@ from pkgrepo.formats.conda.proxied.normaliser import (
     normalise_channeldata,
     normalise_exports,
     normalise_repodata,
-    section_of,
 )
 from pkgrepo.formats.conda.versions import order_key
 from pkgrepo.gateway.services import Services
@@ -43,7 +42,7 @@ from pkgrepo.model import BlobInfo, NewFile, Origin, Repository, RepositoryType
 from pkgrepo.proxy.caching.questions import DocumentRequest
 from pkgrepo.proxy.explaining import Explainer, Explanation, Outcome
 from pkgrepo.proxy.format import Proxied
-from pkgrepo.proxy.parts.values import Context, Normalised
+from pkgrepo.proxy.parts.values import Context, Normalised, section_of
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.repositories.policy.facts import UNREADABLE
 from pkgrepo.repositories.publish.releases import Release

@@ -28,7 +28,6 @@ from twisted.logger import Logger
 from pkgrepo.auth.permissions.admission import Road, admit_server
 from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import FileBurned, FileExists, Invalid, PkgrepoError
-from pkgrepo.formats.conda import configuration
 from pkgrepo.formats.conda.files import DIGESTS, Upload, make_release
 from pkgrepo.formats.conda.index.packages import DERIVED, index_package
 from pkgrepo.formats.conda.names import WHEEL_SIZE
@@ -38,6 +37,7 @@ from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Repository, Version, VersionState
 from pkgrepo.repositories.publish.releases import Release
+from pkgrepo.repositories.publish_policy import publish_policy
 from pkgrepo.storage.catalog.packages import files, followed_wheels, packages, versions
 
 WHEEL: Final = ".whl"
@@ -182,7 +182,7 @@ async def _publish(services: Services, channel: Repository, wheels: Sequence[Fil
         except PkgrepoError as error:
             failed[each.path] = error
     converted = await services.pools.cpu(_convert, read) if read else []
-    policy = configuration.policy(channel)
+    policy = publish_policy(channel)
     made: list[str] = []
     releases: list[Release] = []
     async with services.content.stage(channel) as staged:

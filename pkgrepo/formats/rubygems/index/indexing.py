@@ -18,8 +18,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from attrs import evolve
-
 from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import existing
 from pkgrepo.formats.rubygems import configuration
@@ -29,8 +27,7 @@ from pkgrepo.formats.rubygems.legacy import PRERELEASE, RELEASE, list_row
 from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import File, Fragment, Package, Repository, Version, VersionState
-from pkgrepo.proxy.format import Latest, LatestReason, MemberParts, merge_fragments
-from pkgrepo.repositories.past import package_past
+from pkgrepo.proxy.format import Latest, LatestReason, MemberParts, merge_fragments, rewind
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog import index_documents
@@ -156,22 +153,6 @@ def read_parts(reader: Reader, repository_id: int, name: str, form: str) -> tupl
     live = {each.key for each in found}
     sorts = [(sort, text) for sort, text in versions.sorted_texts(reader, package.id) if text in live]
     return MemberParts({}, {form: found}, sorts), package
-
-
-def rewind(reader: Reader, package: Package, parts: MemberParts, form: str, at_ms: int) -> MemberParts:
-    """
-    The same parts without the versions that were yanked at a time and restored since.
-
-    What was yanked since is in no part: its files are not served any more.
-    """
-    every = versions.list_versions(reader, package.id)
-    past = package_past(reader, package.id, at_ms, present={each.key: (each.state, each.reason) for each in every})
-    yanked = {each.text for each in every if past.states.get(each.key, (each.state, ""))[0] is VersionState.YANKED}
-    if not yanked:
-        return parts
-    shown = [pair for pair in parts.versions if pair[1] not in yanked]
-    found = [each for each in parts.fragments[form] if each.key not in yanked]
-    return evolve(parts, fragments={form: found}, versions=shown, hidden=parts.hidden | yanked)
 
 
 def versions_lines_at(reader: Reader, repository: Repository, at_ms: int) -> Iterator[bytes]:

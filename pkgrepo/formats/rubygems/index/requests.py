@@ -11,12 +11,10 @@ import base64
 import gzip
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import islice
 from typing import Final
 
 from attrs import Factory, frozen
 
-from pkgrepo.errors import NotFound
 from pkgrepo.formats.rubygems.index.gem_lists import BINARY_TYPE, GEM_LISTS, NAMES, GemRows, VersionsLists
 from pkgrepo.formats.rubygems.index.indexing import make_documents
 from pkgrepo.formats.rubygems.index.info import INFO, TEXT_TYPE
@@ -24,25 +22,20 @@ from pkgrepo.formats.rubygems.index.list_files import ListFile
 from pkgrepo.formats.rubygems.names import is_name
 from pkgrepo.formats.rubygems.paths import GemPath, InfoPath, QuickPath, gem_path, quick_path
 from pkgrepo.gateway.package_documents import Found, answer_document, serve_document
-from pkgrepo.gateway.package_files import answer_file
+from pkgrepo.gateway.package_files import answer_named_file
 from pkgrepo.gateway.responses.content import SMALL, document_cache_control, is_private, plain_body
 from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.answering.negotiation import best_encoding
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Fields, Response
-from pkgrepo.interfaces import Reader
-from pkgrepo.model import Action, Document, Repository, RepositoryType
+from pkgrepo.model import Action, Document, Repository
 from pkgrepo.repositories.publish.package_lists import PackageLists
 from pkgrepo.storage.catalog import index_documents
-from pkgrepo.storage.catalog.packages import files
-from pkgrepo.storage.catalog.packages.summaries import package_and_version_of_file
 from pkgrepo.storage.pools import Pool
 
 CODINGS: Final = (b"gzip", b"identity")
 MAX_AGE: Final = b"max-age=60, public"
-
-MOST_NAMES: Final = 4  # that are asked of upstreams for one file
 
 
 def text_document_response(
@@ -183,29 +176,8 @@ async def file(context: Context[object], request: Request, path: GemPath | Quick
 
     :raises NotFound: there is no such file; :raises UpstreamFailed: that is not known
     """
-    services, repository, full_name = context.services, context.repository, path.full_name
-    public = gem_path(full_name) if isinstance(path, GemPath) else quick_path(full_name)
-    for package in await _packages(context, public, full_name):
-        identity = await context.admit(request, Action.READ, package)
-        try:
-            response = await answer_file(services, request, identity, repository, package, public)
-        except NotFound:
-            continue
-        if response is not None:
-            return response
-    await context.admit(request, Action.READ)
-    raise NotFound("file", public.rsplit("/", 1)[-1])
-
-
-async def _packages(context: Context[object], path: str, full_name: str) -> list[str]:
-    """The gems that a file may belong to: the one that has it, or else those that upstreams are asked about."""
-    for member in context.services.proxy.resolver.flat_members(context.repository):
-        package = await context.services.catalog.look(find_package_key, member.id, path)
-        if package is not None:
-            return [package]
-    if context.repository.type is RepositoryType.HOSTED:
-        return []
-    return list(islice(possible_names(full_name), MOST_NAMES))
+    public = gem_path(path.full_name) if isinstance(path, GemPath) else quick_path(path.full_name)
+    return await answer_named_file(context, request, public, possible_names(path.full_name))
 
 
 def possible_names(full_name: str) -> Iterator[str]:
@@ -214,10 +186,3 @@ def possible_names(full_name: str) -> Iterator[str]:
     while (end := full_name.rfind("-", 0, end)) > 0:
         if full_name[end + 1 : end + 2].isdigit() and is_name(full_name[:end]):
             yield full_name[:end]
-
-
-def find_package_key(r: Reader, repository_id: int, path: str) -> str | None:
-    """The key of the package that the file at a path belongs to, None if there is no file."""
-    file = files.find_file(r, repository_id, path)
-    found = None if file is None else package_and_version_of_file(r, file.id)
-    return None if found is None else found[0]

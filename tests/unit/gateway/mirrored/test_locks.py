@@ -17,7 +17,6 @@ from pkgrepo.gateway.mirrored.locks import (
     parse_integrity,
     path_of,
     read_json,
-    read_yaml,
 )
 
 A, B = "a" * 64, "b" * 64
@@ -85,21 +84,3 @@ def test_documents_have_so_many_values_and_levels_at_most(monkeypatch: pytest.Mo
     ):
         with pytest.raises(Invalid, match=reason):
             read_json(text)
-    monkeypatch.setattr(locks, "MOST_DEPTH", 3)
-    assert read_yaml("a: [b]") == {"a": ["b"]}
-    with pytest.raises(Invalid, match="nested too deeply"):
-        read_yaml("a: [[b]]")
-    monkeypatch.setattr(locks, "MOST_EVENTS", 7)  # the ends of collections, of the document and of the text are some
-    assert read_yaml("a: b") == {"a": "b"}
-    with pytest.raises(Invalid, match="too many values"):
-        read_yaml("a: b\nc: d")
-
-
-def test_values_of_yaml_are_texts() -> None:
-    assert read_yaml("a: 1\nb: ~\nc: '~'\n? [d]\n: e\nf:\n  - true\n") == {
-        "a": "1", "b": None, "c": "~", None: "e", "f": ["true"],
-    }  # fmt: skip
-    assert read_yaml("") is None
-    for text in ("a: &x 1\nb: *x", "a: [", "a: b: c"):
-        with pytest.raises(Invalid):
-            read_yaml(text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest_twisted
 
-from pkgrepo.formats.conda.configuration import Policy
 from pkgrepo.formats.conda.files import DIGESTS, Upload, make_release
 from pkgrepo.formats.conda.format import conda
 from pkgrepo.formats.conda.index.packages import index_package, read_all
@@ -12,6 +11,7 @@ from pkgrepo.formats.conda.names import parse_file_name
 from pkgrepo.formats.conda.package_metadata import read_package
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.publish.package_changes import remove_files
+from pkgrepo.repositories.publish_policy import PublishPolicy
 from tests.support.admission import admitted
 from tests.support.conda_packages import make_conda
 from tests.support.repositories import RepositoryServices, chunks
@@ -28,7 +28,7 @@ class CondaServices(RepositoryServices):
         async with self.content.stage(self.repository) as staged:
             blob = await staged.receive(chunks(data), algorithms=DIGESTS)
             file = parse_file_name(f"{name}-{version}-{build}.conda")
-            release = make_release(Upload(file, "noarch", blob), read_package(data, file), Policy())
+            release = make_release(Upload(file, "noarch", blob), read_package(data, file), PublishPolicy())
             await self.content.publish(self.repository, release, staged, admitted(self.repository), index_package)
 
     async def remove(self, name, version, paths=None):

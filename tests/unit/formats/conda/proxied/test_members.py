@@ -6,10 +6,9 @@ from types import SimpleNamespace
 from pkgrepo.auth.permissions.rules import make_placeholder
 from pkgrepo.formats.conda.format import conda
 from pkgrepo.formats.conda.proxied.members import STEP_MS, Hidden, Selection, find_hidden
-from pkgrepo.formats.conda.proxied.normaliser import section_of
 from pkgrepo.proxy.configuration import Rules
 from pkgrepo.proxy.parts.file import PartsFile, write_parts
-from pkgrepo.proxy.parts.values import Entry, Normalised
+from pkgrepo.proxy.parts.values import Entry, Normalised, section_of
 from pkgrepo.repositories.policy.conditions import Placed
 from pkgrepo.repositories.policy.facts import order_of
 from pkgrepo.repositories.policy.rules import RuleSet

@@ -13,9 +13,8 @@ from pkgrepo.formats.conda.proxied.normaliser import (
     normalise_channeldata,
     normalise_exports,
     normalise_repodata,
-    section_of,
 )
-from pkgrepo.proxy.parts.values import Context
+from pkgrepo.proxy.parts.values import Context, section_of
 
 MD5, SHA256 = "a" * 32, "B" * 64
 CONTEXT = Context("noarch", "https://cdn.example/x", "", "https://channel.example/c/noarch/repodata.json.zst")

@@ -1,0 +1,81 @@
+"""
+YAML that others wrote, as texts, lists and objects: nothing is made of tags, and no text becomes a number or a time.
+
+PyYAML, which takes 3 MB and 20 ms, is imported for the first document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pkgrepo.errors import Invalid
+
+MOST_DEPTH: Final = 50
+MOST_EVENTS: Final = 4_000_000
+MOST_DIRECTIVES: Final = 10  # libyaml compares each with all others
+
+_LONGEST: Final = 500  # characters of a sentence about a malformed one
+_NULLS: Final = ("", "~", "null")
+_COLLECTIONS: Final[Mapping[str, Callable[[], Any]]] = {"MappingStartEvent": dict, "SequenceStartEvent": list}
+
+
+def read_yaml(text: str, *, aliases: bool = False) -> Any:
+    """
+    A YAML document; scalars are texts, and null is None. It is read event by event, so that other threads can run.
+
+    With ``aliases`` a value may be in several places: readers of such a document look at a bounded number of them.
+
+    :raises Invalid: it is malformed, nested too deeply, has too many values, or an alias where none may be
+    """
+    import yaml  # noqa: PLC0415 - see above
+
+    if text.count("\n%") > MOST_DIRECTIVES:
+        raise Invalid("it has too many directives")
+    try:
+        return _read_events(text, {} if aliases else None)
+    except (yaml.YAMLError, ValueError) as error:
+        raise Invalid(f"it is no YAML document: {' '.join(str(error).split())[:_LONGEST]}") from None
+
+
+def _read_events(text: str, anchors: dict[str, Any] | None) -> Any:
+    import yaml  # noqa: PLC0415 - as above
+
+    root: list[Any] = []
+    stack: list[tuple[Any, list[Any]]] = [(root, [])]  # a collection, and the key in a mapping whose value comes next
+    for number, event in enumerate(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))):
+        if number > MOST_EVENTS or len(stack) > MOST_DEPTH:
+            raise Invalid("it has too many values, or is nested too deeply")
+        if isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
+            stack.pop()
+            continue
+        if not isinstance(event, yaml.NodeEvent):
+            continue
+        value = _value_of(event, anchors)
+        collection, key = stack[-1]
+        if isinstance(collection, list):
+            collection.append(value)
+        elif not key:
+            key.append(value if isinstance(value, str) else None)
+        else:
+            collection[key.pop()] = value
+        if isinstance(value, (dict, list)) and not isinstance(event, yaml.AliasEvent):
+            stack.append((value, []))
+    return root[0] if root else None
+
+
+def _value_of(event: Any, anchors: dict[str, Any] | None) -> Any:
+    """The value that an event of a node begins: a collection, a scalar, or what an alias stands for."""
+    kind = type(event).__name__
+    if kind == "AliasEvent":
+        if anchors is None or event.anchor not in anchors:
+            raise Invalid("it has an alias, and there may be none")
+        return anchors[event.anchor]
+    value: Any = None
+    if kind in _COLLECTIONS:
+        value = _COLLECTIONS[kind]()
+    elif not event.implicit[0] or event.value not in _NULLS:
+        value = event.value
+    if anchors is not None and event.anchor is not None:
+        anchors[event.anchor] = value
+    return value
