@@ -25,6 +25,7 @@ from pkgrepo.failure_log import is_out_of_descriptors
 from pkgrepo.formats.cargo.format import cargo
 from pkgrepo.formats.conda.format import conda
 from pkgrepo.formats.container.format import container
+from pkgrepo.formats.go.format import go
 from pkgrepo.formats.helm.format import helm
 from pkgrepo.formats.maven.format import maven
 from pkgrepo.formats.npm.format import npm
@@ -66,6 +67,7 @@ FORMATS: Final[list[Callable[[Config], Format]]] = [
     lambda config: container(
         service=config.container.service, ping=config.container.ping, trusted_keys=config.container.trusted_keys
     ),
+    lambda _config: go(),
     lambda _config: helm(),
     lambda _config: maven(),
     lambda _config: npm(),

@@ -192,6 +192,7 @@ class ProxyParts:
                 documents=self.documents,
                 clock=core.clock,
                 formats=core.formats,
+                proxied=formats,
                 versions=config.proxy.facts_ahead,
                 reactor=reactor,
             ),

@@ -10,7 +10,7 @@ from attrs import evolve
 from pkgrepo import errors
 from pkgrepo.http.answering.dispatch import ErrorTable
 from pkgrepo.http.request import Request
-from pkgrepo.http.responses import NO_STORE, TEXT, Refusal, Response, error_response
+from pkgrepo.http.responses import NO_STORE, TEXT, Refusal, Response, error_response, text_response
 from pkgrepo.proxy.parts.jobs import NormalisingFailed
 from pkgrepo.repositories.policy.refusals import RuleRefused, TooYoung
 
@@ -98,4 +98,12 @@ def refusal_response(refusal: Refusal) -> Response:
     return error_response(refusal.sentence, refusal.status, headers)
 
 
+def text_refusal(_request: Request, refusal: Refusal) -> Response:
+    """The answer for clients that print the body, or the reason phrase: the sentence goes into both."""
+    headers = (*refusal_headers(refusal, REALM), *NO_STORE)
+    reason = refusal.sentence.partition("\n")[0]
+    return text_response(f"{refusal.sentence}\n", refusal.status, headers=headers, reason=reason)
+
+
 ERRORS = ErrorTable(STATUSES, render_refusal)
+TEXT_ERRORS = ErrorTable(STATUSES, text_refusal)

@@ -106,7 +106,7 @@ def latest_release(members: Sequence[MemberParts], is_prerelease: Callable[[str]
     return Latest(found[-1], LatestReason.HIGHEST) if found else None
 
 
-def rewind(reader: Reader, package: Package, parts: MemberParts, form: str, at_ms: int) -> MemberParts:
+def rewind(reader: Reader, package: Package, parts: MemberParts, _form: str, at_ms: int) -> MemberParts:
     """
     The same parts without the versions that were yanked at a time and restored since.
 
@@ -119,8 +119,8 @@ def rewind(reader: Reader, package: Package, parts: MemberParts, form: str, at_m
     if not yanked:
         return parts
     shown = [pair for pair in parts.versions if pair[1] not in yanked]
-    found = [each for each in parts.fragments[form] if each.key not in yanked]
-    return evolve(parts, fragments={form: found}, versions=shown, hidden=parts.hidden | yanked)
+    fragments = {kind: [each for each in found if each.key not in yanked] for kind, found in parts.fragments.items()}
+    return evolve(parts, fragments=fragments, versions=shown, hidden=parts.hidden | yanked)
 
 
 def _each(members: Iterable[MemberParts], kind: str) -> Iterable[Fragment]:
@@ -157,7 +157,9 @@ class OwnFacts:
     ``Invalid``. ``described_by`` are the paths of files that have the metadata of one, the smallest first, and that
     itself last. ``main_of`` is the path of the file that one at a path is beside, or of itself.
 
-    With ``of_versions`` the first file in ``described_by``, which is asked for by its path, describes a whole version.
+    With ``of_versions`` the files in ``described_by``, which are asked for by their paths, describe a whole version:
+    each is read until all is known that is asked for. ``file_of`` is the path of a file of a version, by the key of the
+    package and its text, so that the newest ones can be read before a document is answered.
     """
 
     data: frozenset[Datum] = frozenset()
@@ -165,6 +167,7 @@ class OwnFacts:
     described_by: Callable[[str], Sequence[str]] = lambda path: (path,)
     main_of: Callable[[str], str] = lambda path: path
     of_versions: bool = False
+    file_of: Callable[[str, str], str] | None = None
 
 
 @frozen(kw_only=True, eq=False)

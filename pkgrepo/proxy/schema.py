@@ -11,7 +11,14 @@ from msgspec.structs import replace
 from pkgrepo.errors import Invalid
 from pkgrepo.model import RepositoryType
 from pkgrepo.model.structs import meaning
-from pkgrepo.repositories.configuration import RepositoryConfig, Retention, check_retention
+from pkgrepo.repositories.configuration import (
+    Configurations,
+    HostedConfig,
+    PushRules,
+    RepositoryConfig,
+    Retention,
+    check_retention,
+)
 from pkgrepo.repositories.policy.schema import ServingPolicy
 from pkgrepo.untrusted.text import END, ONE_LINE, seconds_of
 
@@ -293,3 +300,23 @@ class MergingConfig(VirtualConfig, frozen=True, kw_only=True, tag=RepositoryType
     """The configuration of a virtual repository of a format whose versions can be joined, see L{VirtualConfig}."""
 
     policy: Annotated[MergingPolicy | None, meaning("Rules for uploads and for the packages that are served.")] = None
+
+
+class OncePolicy(ServingPolicy, frozen=True):
+    """The policy of formats whose files never change: what was deleted is not published again, unless this lets it."""
+
+    reuse_deleted_names: Annotated[bool, meaning("The name of something that was deleted can be published again.")] = (
+        False
+    )
+
+
+class OnceConfig(HostedConfig, frozen=True):
+    """The configuration of a hosted repository of such a format. ``type`` is the fixed object, the rest settings."""
+
+    push_rules: Annotated[PushRules | None, meaning("Rules for pushes.")] = None
+    policy: Annotated[OncePolicy | None, meaning("Rules for uploads and for the packages that are served.")] = None
+
+
+def usual_configurations(what: str) -> Configurations:
+    """The configurations of a format that has no settings of its own; ``what`` is its name in a sentence."""
+    return Configurations(what, OnceConfig | ProxyConfig | MergingConfig)

@@ -27,6 +27,7 @@ ROOMS = {
     "conda": ("conda", "routes"),
     "helm": ("helm", "routes"),
     "maven": ("maven", "routes"),
+    "go": ("go", "reads", "publishing"),
     "raw": ("raw", "routes"),
     "docker": ("container", "routes"),
 }
@@ -86,6 +87,7 @@ OTHERS: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("evict", "remove"), REMOVES),
         "find_moved": "the address of a folder with a slash at its end",
     },
+    "go": {"make_release": HELPER, "database": "a checksum database as an upstream passes it on"},
     "raw": {
         **dict.fromkeys(("take_file", "take_sent", "is_folder"), HELPER),
         "delete": REMOVES,

@@ -8,26 +8,25 @@ from __future__ import annotations
 
 from pkgrepo import errors
 from pkgrepo.gateway.bodies import misplaced_upload
-from pkgrepo.gateway.refusals import STATUSES, refusal_headers
+from pkgrepo.gateway.refusals import REALM, STATUSES, refusal_headers, text_refusal
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.answering.dispatch import ErrorTable
 from pkgrepo.http.answering.negotiation import names_media_type
 from pkgrepo.http.answering.send import usual_reason
 from pkgrepo.http.request import Request
-from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response, text_response
+from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response
 
 PROBLEM = b"application/problem+json"
-REALM = b'Basic realm="pkgrepo"'
 
 
 def render_refusal(request: Request, refusal: Refusal) -> Response:
     """Render as problem+json for clients whose Accept names JSON (RFC 9457; uv does), else as one line of text."""
-    headers = (*refusal_headers(refusal, REALM), *NO_STORE)
     if names_media_type(request.header(b"accept"), b"application/json"):
+        headers = (*refusal_headers(refusal, REALM), *NO_STORE)
         title = usual_reason(refusal.status).decode("ascii")
         problem = {"type": "about:blank", "title": title, "status": refusal.status, "detail": refusal.sentence}
         return json_response(problem, refusal.status, content_type=PROBLEM, headers=headers, reason=refusal.sentence)
-    return text_response(refusal.sentence + "\n", refusal.status, headers=headers, reason=refusal.sentence)
+    return text_refusal(request, refusal)
 
 
 # twine up to 6.1, poetry and pdm recognise a duplicate by 400 and "already exist"; only some accept 409.

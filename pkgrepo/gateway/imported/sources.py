@@ -188,8 +188,8 @@ class PathFolder:
     """
     A folder with files at the paths that they have in a repository, or at others: ``path_of`` are the former.
 
-    ``read`` gives the package (a key) and the version that a path is of, and raises ``Invalid`` if it is of none. Of
-    those that ``documents`` list these say more.
+    ``read`` gives the package (a key) and the version that a path is of, and raises ``Invalid`` if it is of none;
+    without a message such a file is passed over in silence. Of those that ``documents`` list these say more.
     """
 
     def __init__(
@@ -217,7 +217,8 @@ class PathFolder:
             try:
                 package, version = self._read(file.path)
             except Invalid as error:
-                if self._documents is None or not f"{file.path}/".startswith(f"{self._documents.below}/"):
+                listed = self._documents is not None and f"{file.path}/".startswith(f"{self._documents.below}/")
+                if error.message and not listed:
                     self._folder.left_out[file.path] = error.message
             else:
                 self._found.setdefault(package, []).append((version, file))

@@ -69,6 +69,7 @@ class MutableFiles:
             name=request.path,
             package=request.package_key,
             most_ttl_s=request.most_ttl_s,
+            settled=request.settled,
         )
 
 

@@ -32,8 +32,10 @@ class FileRequest:
     one version come from one route.
 
     A ``lasting`` file never changes, and is kept as a file of the package. Another one is asked for again after
-    ``cache_ttl``, and after ``most_ttl_s`` seconds at most. With ``of_one_route`` it tells what a whole upstream has,
-    so that it is wrong where several are behind one address. Upstreams are not asked for one that is ``only_hosted``.
+    ``cache_ttl``, and after ``most_ttl_s`` seconds at most; one that is ``settled`` never is, since it does not change.
+    With ``of_one_route`` it tells what a whole upstream has, so that it is wrong where several are behind one address.
+    Upstreams are not asked for one that is ``only_hosted``. It is an error of the upstream if a file is empty, unless
+    it ``may_be_empty``.
 
     ``algorithms`` are digests to compute (names of ``hashlib``). If an upstream announces none of them in the header of
     its response, those of ``companions`` are asked for: the suffix of each is a dot and its name.
@@ -46,9 +48,11 @@ class FileRequest:
     version_text: str = ""
     sort: bytes = b""
     lasting: bool = True
+    settled: bool = False
     most_ttl_s: int | None = None
     of_one_route: bool = False
     only_hosted: bool = False
+    may_be_empty: bool = False
     algorithms: tuple[str, ...] = ()
     companions: tuple[str, ...] = ()
 

@@ -122,6 +122,7 @@ class Walk:
             find=find,
             describe=self.describe,
             adopt=self.adopt,
+            may_be_empty=self._request.may_be_empty,
         )
 
     @property

@@ -134,7 +134,8 @@ class Cached(ABC, Generic[C]):
     """
     Something that a proxy keeps under a ``key``: ``what`` it is, its ``name``, and the ``package`` it belongs to.
 
-    ``most_ttl_s`` and ``gone_s`` are those of L{state_of}; ``of_many`` is that of L{KeptState.serves_after}. If it is
+    ``most_ttl_s`` and ``gone_s`` are those of L{state_of}; ``of_many`` is that of L{KeptState.serves_after}. What is
+    ``settled`` is fresh for ever once it is kept. If it is
     not ``shared``, those who ask for it share the requests by themselves. What has no content when it is asked for has
     neither ``renew`` nor ``drop``. With ``lasting_absences`` it is served that no upstream has it, while routes fail.
     Without ``counts_hits`` what is served as it is kept counts as a download, see L{CacheCounters}.
@@ -152,6 +153,7 @@ class Cached(ABC, Generic[C]):
     most_ttl_s: int | None = None
     gone_s: int = 0
     of_many: bool = False
+    settled: bool = False
 
     @abstractmethod
     async def find(self) -> tuple[C | None, UpstreamDocument | None]:
@@ -255,6 +257,8 @@ class Revalidation:
             state = KeptState.OLD  # it is not known when it came
         if content is None and (row is None or row.found or not (state.suffices or cached.lasting_absences)):
             state = KeptState.NONE
+        if cached.settled and content is not None and state is not KeptState.FORMER:
+            return Kept(content, row, KeptState.FRESH)
         if failed is not None and state is KeptState.STALE:
             return Kept(content, row, state, failed.until_ms, failed)
         return Kept(content, row, state, 0 if row is None else fresh_until_ms(repository, row, cached.most_ttl_s))

@@ -5,7 +5,7 @@ What rules ask of the files of upstreams, read before the first byte of such a f
 a rule asks for                 it is read of
 ==============================  ====================================================================================
 digests that are not announced  the whole file, which is kept when it is verified
-what documents do not tell      the file that describes it (``OwnFacts``): the metadata beside it, the POM of its
+what documents do not tell      the files that describe it (``OwnFacts``): the metadata beside it, those of its
                                 version, or the file itself
 ==============================  ====================================================================================
 
@@ -36,8 +36,10 @@ from pkgrepo.proxy.parts.values import FileSource
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.format import StoredFormat
-from pkgrepo.repositories.policy.facts import declared, digests_of
+from pkgrepo.repositories.policy.facts import PUBLISHED, declared, digests_of
 from pkgrepo.repositories.policy.judge import Judge
+from pkgrepo.repositories.policy.rules import PackageRules
+from pkgrepo.repositories.policy.schema import Datum
 from pkgrepo.storage.catalog.file_facts import (
     STRONG,
     FileFacts,
@@ -68,8 +70,9 @@ class Wanted:
         if known is None:
             return False
         digests = {each.partition(":")[0] for each in known.digests}
-        read = known.licences is not None or known.unreadable or not self.data
-        return read and digests.issuperset(self.algorithms)
+        declared = known.licences is not None or not {*self.data} - {"age"}
+        dated = known.published_ms is not None or "age" not in self.data
+        return (known.unreadable or (declared and dated)) and digests.issuperset(self.algorithms)
 
 
 _Place = tuple[int, str, str, Wanted]  # repository, package, name: versions of two packages may have one text
@@ -98,7 +101,7 @@ class OwnFactsOfFiles:
 
     def asked(self, judge: Judge) -> Collection[str]:
         """The data that the rules of a judge ask for, and that only files tell."""
-        return judge.rules.needs & self._own(judge.member.format).data
+        return asked_of_files(judge.rules, self._own(judge.member.format))
 
     async def of_listed(self, judge: Judge, remote: RemoteFile, *, digests: bool = True) -> Judge:
         """
@@ -149,13 +152,15 @@ class OwnFactsOfFiles:
 
         :raises NotFound, UpstreamFailed, StorageFull, StorageFailed: see ``of_listed``
         """
-        path, ask = self._describing(judge, request), self._proxied[judge.member.format].file_request
-        if not path or ask is None:
-            return judge
-        name, data = place_of(judge.member.id, request.version_text), frozenset(self.asked(judge))
-        read = partial(self._read_described, judge, ask(request.package_key, path), name)
-        known = await self._in_flight.run((judge.member.id, judge.rules.package, name, Wanted(data)), read)
-        return evolve(judge, facts={**judge.facts, name: known})
+        ask = self._proxied[judge.member.format].file_request
+        name, wanted = place_of(judge.member.id, request.version_text), Wanted(frozenset(self.asked(judge)))
+        for number, path in enumerate(self._describing(judge, request)):
+            if ask is None or (number and wanted.is_in(judge.facts.get(name))):
+                break
+            read = partial(self._read_described, judge, ask(request.package_key, path), name)
+            known = await self._in_flight.run((judge.member.id, judge.rules.package, f"{name} {path}", wanted), read)
+            judge = evolve(judge, facts={**judge.facts, name: known})
+        return judge
 
     async def note_undescribed(self, judge: Judge, request: FileRequest) -> None:
         """
@@ -165,14 +170,15 @@ class OwnFactsOfFiles:
         """
         name = place_of(judge.member.id, request.version_text)
         known = judge.facts.get(name, FileFacts())
-        if self._describing(judge, request) and known.licences is None and not known.unreadable:
+        declared = frozenset(self.asked(judge)) - {"age"}
+        if declared and self._describing(judge, request) and known.licences is None and not known.unreadable:
             await self._note(judge, name, msgspec.structs.replace(known, licences=()))
 
-    def _describing(self, judge: Judge, request: FileRequest) -> str:
-        """The path of the file that describes the version of another one; empty if the rules do not ask for it."""
+    def _describing(self, judge: Judge, request: FileRequest) -> Sequence[str]:
+        """The paths of the files that describe the version of another one; none if the rules do not ask for them."""
         own = self._own(judge.member.format)
         asks = self.asked(judge) and own.of_versions and request.lasting
-        return own.described_by(request.path)[0] if asks else ""
+        return [path for path in own.described_by(request.path) if path] if asks else ()
 
     async def note_digests(
         self, judge: Judge, path: str, digests: Mapping[str, str], version: str = "", *, lasting: bool = True
@@ -246,7 +252,13 @@ class OwnFactsOfFiles:
         if own is None:
             own = await self._read(judge, file, FileFacts())
             await self._note(judge, f"sha256:{file.sha256}", own)
-        facts = msgspec.structs.replace(own, digests=known.digests)
+        facts = msgspec.structs.replace(
+            known,
+            licences=known.licences if own.licences is None else own.licences,
+            install_scripts=known.install_scripts if own.install_scripts is None else own.install_scripts,
+            published_ms=known.published_ms if own.published_ms is None else own.published_ms,
+            unreadable=known.unreadable or own.unreadable,
+        )
         if facts != known:
             await self._note(judge, name, facts)
         return facts
@@ -266,6 +278,8 @@ class OwnFactsOfFiles:
     def _said(self, judge: Judge, meta: Mapping[str, Any]) -> dict[str, Any]:
         """What metadata say, as far as only files tell it."""
         data = self._own(judge.member.format).data
+        if PUBLISHED in meta:
+            return {"published_ms": meta[PUBLISHED]}
         says = declared(self._formats[judge.member.format], meta, ())
         found = {"licences": tuple(says["licences"] or ()), "install_scripts": says["install_scripts"]}
         return {name: value for name, value in found.items() if name in data}
@@ -283,6 +297,12 @@ class OwnFactsOfFiles:
     async def _note(self, judge: Judge, name: str, facts: FileFacts, *, shown: bool = False) -> None:
         place = (judge.member.format, judge.rules.package, name)
         await self._catalog.write(note_facts, *place, facts, self._clock.now_ms(), shown=shown)
+
+
+def asked_of_files(rules: PackageRules, own: OwnFacts) -> frozenset[Datum]:
+    """The data that rules ask for, and that only files tell. A view of the past asks for the age of everything."""
+    of_view: frozenset[Datum] = frozenset({"age"}) if rules.at_ms is not None else frozenset()
+    return (rules.needs | of_view) & own.data
 
 
 def _name_of(remote: RemoteFile) -> str:

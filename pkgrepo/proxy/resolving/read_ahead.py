@@ -8,7 +8,7 @@ the newest version is read; if a rule refuses it, the other files of that versio
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -23,6 +23,7 @@ from pkgrepo.concurrency.together import together
 from pkgrepo.errors import NotFound, PkgrepoError
 from pkgrepo.proxy.caching.documents import Documents
 from pkgrepo.proxy.caching.states import STALE_RETRY_MS
+from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.parts.values import Entry
 from pkgrepo.proxy.remote_files import RemoteFile
@@ -46,13 +47,14 @@ Newest = list[tuple[str, list[Entry]]]  # versions, the newest first, with the e
 
 @define(eq=False, kw_only=True)
 class ReadAhead:
-    """Reads them; ``versions`` is how many of a package at most, 0 for none. ``formats`` are by name."""
+    """Reads them; ``versions`` is how many of a package at most, 0 for none. ``formats``, ``proxied`` are by name."""
 
     _own: OwnFactsOfFiles
     _judges: PolicyJudges
     _documents: Documents
     _clock: Clock
     _formats: Mapping[str, StoredFormat]
+    _proxied: Mapping[str, Proxied]
     _versions: int
     _reactor: IReactorTime
     _done: StampCache[tuple[int, str], int] = field(factory=lambda: StampCache(MOST_KEPT))
@@ -64,7 +66,8 @@ class ReadAhead:
         That is less while an upstream fails, or takes long: what is being read of it then is known the next time, and
         the rest is read some time later.
         """
-        if not self._versions or not self._own.asked(judge) or judge.rules.at_ms is not None:
+        file_of = self._proxied[member.repository.format].own_facts.file_of
+        if not self._versions or not self._own.asked(judge) or (judge.rules.at_ms is not None and file_of is None):
             return judge
         stamp = (member.serial, judge.rules.stamp)
         place = member.repository.id, member.request.key
@@ -73,7 +76,8 @@ class ReadAhead:
             if self._clock.now_ms() < due_ms:
                 return judge
             self._done.forget(place)
-        work = self._done.get(place, stamp, partial(self._read_newest, member, judge))
+        read = self._read_newest if file_of is None else partial(self._read_described, file_of=file_of)
+        work = self._done.get(place, stamp, partial(read, member, judge))
         with suppress(LateError):
             await Deferred.fromCoroutine(work).addTimeout(LONGEST_S, self._reactor)
         return await self._judges.of(flat, judge.rules.package) or judge
@@ -92,6 +96,42 @@ class ReadAhead:
                 if not number and served[0]:
                     return READ
         return READ
+
+    async def _read_described(self, member: UpstreamMember, judge: Judge, file_of: Callable[[str, str], str]) -> int:
+        """Read the files that describe versions. The result is that of the other way."""
+        repository, package = member.repository, judge.rules.package
+        whole = judge.rules.at_ms is not None
+        until_ms = self._clock.now_ms() + round(LONGEST_S * 1000)
+        ask = self._proxied[repository.format].file_request
+        assert ask is not None, "files are found by their paths"
+
+        async def is_served(entry: Entry) -> bool | None:
+            try:
+                known = await self._own.of_version(judge, ask(package, file_of(package, entry.version)))
+            except NotFound:
+                return False
+            except PkgrepoError:  # the version is shown, and judged when it is asked for
+                return None
+            return known.of_entry(entry, member.held.document.route).served
+
+        find = partial(self._order, judge=judge, section=member.request.section)
+        order: list[Entry] = await self._documents.read(repository, member.request, member.held, find)
+        order = order if whole else order[: self._versions]
+        for number in range(0, len(order), AT_ONCE if whole else 1):
+            served = await together(is_served(each) for each in order[number : number + (AT_ONCE if whole else 1)])
+            if None in served or self._clock.now_ms() > until_ms:
+                return self._clock.now_ms() + STALE_RETRY_MS
+            if not whole and served[0]:
+                break
+        return READ
+
+    def _order(self, parts: PartsFile, judge: Judge, section: bytes) -> list[Entry]:
+        """The versions that a document lists, the newest first; prereleases after all others."""
+        kinds = self._formats[judge.member.format].versions
+        entries = [*parts.entries((), section)]
+        if kinds is not None:
+            entries.sort(key=lambda each: (not kinds.prerelease(each.version), kinds.sort(each.version)))
+        return entries[::-1]
 
     async def _is_served(self, member: UpstreamMember, judge: Judge, entry: Entry) -> bool | None:
         """Whether a file is there, and no rule refuses it; None if that cannot be found out now."""

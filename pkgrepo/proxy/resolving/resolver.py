@@ -245,6 +245,7 @@ class Resolver:
         if ahead:
             judge = await self._ahead.read(flat, member, judge)
         times = await self._published_times(member) if judge.rules.changes else ()
+        times = [*times, *(each.published_ms for each in judge.facts.values())]
         return evolve(member, judge=judge, opens_ms=judge.rules.next_change_ms(times, judge.now_ms))
 
     async def _published_times(self, member: UpstreamMember) -> Sequence[int | None]:

@@ -31,7 +31,7 @@ from pkgrepo.proxy.addressed.request import FileRequest
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember
-from pkgrepo.proxy.resolving.own_facts import OwnFactsOfFiles, of_former, without_former
+from pkgrepo.proxy.resolving.own_facts import OwnFactsOfFiles, asked_of_files, of_former, without_former
 from pkgrepo.proxy.resolving.owners import check_reserved
 from pkgrepo.proxy.trace import HiddenVersion, StepKind, Trace
 from pkgrepo.repositories.advisories.known import KnownAdvisories
@@ -85,7 +85,11 @@ class MemberJudges:
         return self.loaded and "advisories" in rules.needs
 
     def _asks_files(self, rules: PackageRules) -> bool:
-        return self.proxied is not None and (rules.reads_metadata or "digests" in rules.needs)
+        if self.proxied is None:
+            return False
+        return (
+            rules.reads_metadata or "digests" in rules.needs or "age" in asked_of_files(rules, self.proxied.own_facts)
+        )
 
 
 class PolicyJudges:

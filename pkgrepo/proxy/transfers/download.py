@@ -62,6 +62,8 @@ class Download(Generic[T]):
     Four things are for files that several processes have readers of. ``find`` looks for the row that another process
     has recorded, which has the digests ``digests_of``. What ``describe`` says of where the file comes from, in values
     of JSON, ``adopt`` gets there, perhaps several times, before its readers get bytes.
+
+    A file of which no digest is announced must be what its name says; it ``may_be_empty``, too.
     """
 
     route: str
@@ -79,6 +81,7 @@ class Download(Generic[T]):
     digests_of: Callable[[T], Mapping[str, str]] = _no_digests
     describe: Callable[[], dict[str, Any]] = dict
     adopt: Callable[[Mapping[str, Any]], object] = dict
+    may_be_empty: bool = False
 
     @property
     def upstream(self) -> str:

@@ -277,7 +277,7 @@ class Receiver:
         except DigestMismatch as error:
             reason = f"its file has the {error.algorithm} digest {error.actual} where {error.expected} was announced"
             raise UpstreamMismatch(self._download.upstream, reason) from None
-        if not expected:
+        if not expected and (info.size or not self._download.may_be_empty):
             self._check_kind(upload)
         staged.add_sealed(upload, info)
         return upload, info

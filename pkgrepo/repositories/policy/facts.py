@@ -28,6 +28,9 @@ NAMED_DIGESTS: Final = ("sha256", "sha512", "sha1", "md5")
 # where each has its own, when it comes from an upstream: rules ask later, also when there is no upstream any more.
 UNREADABLE: Final = "pkgrepo:unreadable"
 
+# When a version was published (ms), in what a file says of it that says nothing else.
+PUBLISHED: Final = "pkgrepo:published_ms"
+
 
 def order_of(format_: StoredFormat) -> Order:
     """What rules need of a format."""
@@ -129,6 +132,8 @@ def with_own(facts: Facts, own: FileFacts | None) -> Facts:
         install_scripts=facts.install_scripts if own.install_scripts is None else own.install_scripts,
         digests=facts.digests.union(own.digests),
         unreadable=facts.unreadable or own.unreadable,
+        published_ms=facts.published_ms if own.published_ms is None else own.published_ms,
+        first_seen=facts.first_seen and own.published_ms is None,
     )
 
 

@@ -21,11 +21,11 @@ from pkgrepo.failure_log import FailureLog
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Repository, RepositoryType, Version
 from pkgrepo.repositories.format import Companion, DerivedFrom, StoredFormat
-from pkgrepo.storage.catalog.file_facts import Known, names_of, place_of
+from pkgrepo.storage.catalog.file_facts import FileFacts, Known, names_of, place_of
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.rows import to_ms
 
-from .conditions import CACHED, HOSTED, Facts
+from .conditions import CACHED, DECLARED, HOSTED, Facts
 from .effective import CompanionRules
 from .facts import advisories_on, declared, digests_of, facts_of_version, with_advisories, with_own
 from .rules import SERVED, PackageRules, Verdict
@@ -254,7 +254,8 @@ class Judge:
         facts = Facts(
             package=self.rules.package,
             versions=(entry.version,) if entry.version else (),
-            published_ms=entry.published_ms,
+            # where files tell it, the time at which a document was seen first means nothing
+            published_ms=None if entry.first_seen and "age" in self.own else entry.published_ms,
             first_seen=entry.first_seen,
             source=CACHED,
             route=route,
@@ -274,10 +275,10 @@ class Judge:
         about = self.facts.get(place_of(self.member.id, version))
         if about is not None:  # that of all files, of which each has other digests
             known.append(about if not names else msgspec.structs.replace(about, digests=()))
-        told = any(each.licences is not None or each.unreadable for each in known)
+        told = frozenset[Datum]().union(*(_told(each) for each in known))
         for each in known:
             facts = with_own(facts, each if digests else msgspec.structs.replace(each, digests=()))
-        return facts if told else evolve(facts, unread=self.own)
+        return facts if self.own <= told else evolve(facts, unread=self.own - told)
 
     def facts_of_kept(self, reader: Reader, file: File) -> Facts:
         """What is known of a file that is stored."""
@@ -356,3 +357,9 @@ class Judge:
 
     def _with_advisories(self, facts: Facts) -> Facts:
         return with_advisories(facts, self.format, self.known, complete=self.complete)
+
+
+def _told(known: FileFacts) -> frozenset[Datum]:
+    """The data that were read of a file; what cannot be read tells none, and nothing more is read of it."""
+    declared: frozenset[Datum] = DECLARED if known.licences is not None or known.unreadable else frozenset()
+    return declared | {"age"} if known.published_ms is not None or known.unreadable else declared

@@ -27,13 +27,15 @@ class FileFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """
     What a file says of itself; None is what was not asked of it, or what its format cannot tell.
 
-    ``digests`` are its own, as ``sha256:<hex>``. Of what is ``unreadable`` nothing else is known.
+    ``digests`` are its own, as ``sha256:<hex>``; ``published_ms`` is when it says that it was published. Of what is
+    ``unreadable`` nothing else is known.
     """
 
     licences: tuple[str, ...] | None = None
     install_scripts: bool | None = None
     digests: tuple[str, ...] = ()
     unreadable: bool = False
+    published_ms: int | None = None
 
 
 Known = Mapping[str, FileFacts]  # by the names of files

@@ -130,10 +130,10 @@ async def test_what_comes_back_is_judged_like_what_is_published(stack: Stack, fo
         return reply
 
     await case.publish(send)
-    place = f"/package/main%2Frelease/{case.name}/versions/{case.version}"
+    place = f"/package/main%2Frelease/{case.segment}/versions/{case.version}"
     entry = (await stack.ok("DELETE", place, who="dan"))["trash"]
     held = {each["version"] for each in (await stack.ok("GET", place.rpartition("/")[0]))["items"]}
-    withdrawn = f"/package/main%2Frelease/{case.name}/versions/{sorted(held)[0]}"
+    withdrawn = f"/package/main%2Frelease/{case.segment}/versions/{sorted(held)[0]}"
     await stack.ok("POST", f"{withdrawn}/yank", {"reason": "broken"}, who="dan")
     await stack.ok("PUT", "/repository/main%2Frelease/config", APPROVED)
     roads = (f"/trash/{entry}/restore", f"{withdrawn}/unyank")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -52,12 +53,12 @@ class Promoting:
         return [await self.read(at, each) for each in (*self.case.documents, *self.case.files)]
 
     async def promote(self, package: str, version: str, **fields: Any) -> Reply:
-        path = f"/package/main%2Fstaging/{package}/versions/{version}/promote"
+        path = f"/package/main%2Fstaging/{quote(package, safe='')}/versions/{version}/promote"
         who = fields.pop("who", "admin")
         return await self.stack.api("POST", path, {"to": "main/release", **fields}, who=who)
 
     async def versions(self, at: str, package: str) -> list[str]:
-        reply = await self.stack.api("GET", f"/package/main%2F{at}/{package}/versions")
+        reply = await self.stack.api("GET", f"/package/main%2F{at}/{quote(package, safe='')}/versions")
         return [] if reply.status == 404 else sorted(each["version"] for each in reply.json["items"])
 
 
@@ -77,7 +78,7 @@ async def test_promoted_versions_are_served_as_they_were(stack: Stack, format: s
     assert await promoting.shown("release") == await promoting.shown("staging")
     assert {status for status, _ in await promoting.shown("release")} == {200}
     assert (await stack.ok("GET", "/storage"))["items"][0]["usage"]["blobs"] == blobs["items"][0]["usage"]["blobs"]
-    record = await stack.ok("GET", f"/package/main%2Frelease/{case.name}/versions/{case.version}")
+    record = await stack.ok("GET", f"/package/main%2Frelease/{case.segment}/versions/{case.version}")
     assert (record["promoted"]["repository"], record["promoted"]["by"]) == ("main/staging", "admin")
     lines = (await stack.api("GET", "/events?type=package.promoted&limit=1000")).body.splitlines()
     assert len(lines) == len(names)
@@ -275,7 +276,7 @@ async def test_what_is_yanked_in_the_target_stays_so(stack: Stack, format: str) 
     await promoting.fill()
     case = CASES[format]
     assert (await promoting.promote(case.name, case.version)).status == 200
-    address = f"/package/main%2Frelease/{case.name}/versions/{case.version}"
+    address = f"/package/main%2Frelease/{case.segment}/versions/{case.version}"
     reply = await stack.api("POST", f"{address}/yank", {"reason": "it loses data"})
     assert reply.status == 200, reply.body
     before = await promoting.shown("release")

@@ -102,13 +102,13 @@ async def test_what_is_staged_is_installed_from_its_address_and_becomes_public_w
     for path in case.files:
         assert await staging.read("release", path, who=None) == await staging.read("direct", path, who=None)
     assert {(await staging.read("release", path, who=None))[0] for path in shown} == {200}
-    names = await stack.ok("GET", f"/package/main%2Frelease/{case.name}/versions")
-    direct = await stack.ok("GET", f"/package/main%2Fdirect/{case.name}/versions")
+    names = await stack.ok("GET", f"/package/main%2Frelease/{case.segment}/versions")
+    direct = await stack.ok("GET", f"/package/main%2Fdirect/{case.segment}/versions")
     assert [each["version"] for each in names["items"]] == [each["version"] for each in direct["items"]]
     after = await stack.ok("GET", "/storage")
     if format != "python":  # of whose wheels conda packages are made
         assert after["items"][0]["usage"]["blobs"] == blobs["items"][0]["usage"]["blobs"]
-    record = await stack.ok("GET", f"/package/main%2Frelease/{case.name}/versions/{case.version}")
+    record = await stack.ok("GET", f"/package/main%2Frelease/{case.segment}/versions/{case.version}")
     assert record["promoted"]["by"] == "admin"
 
 
@@ -521,7 +521,7 @@ async def test_an_approval_takes_back_no_yank(stack: Stack, format: str) -> None
     await publish(place(stage))
     await publish("release")
     assert max(refused) < 300
-    address = f"/package/main%2Frelease/{case.name}/versions/{case.version}"
+    address = f"/package/main%2Frelease/{case.segment}/versions/{case.version}"
     await stack.ok("POST", f"{address}/yank", {"reason": "it loses data"})
     reply = await staging.end(stage, "approve")
     assert (reply.status, b"is yanked in main/release" in reply.body) == (409, True), reply.body

@@ -40,7 +40,7 @@ class Repository:
         return [await self.read(each) for each in (*self.case.documents, *self.case.files)]
 
     def place(self, *version: str) -> str:
-        return "/".join((f"/package/main%2Fall/{self.case.name}", *(f"versions/{each}" for each in version)))
+        return "/".join((f"/package/main%2Fall/{self.case.segment}", *(f"versions/{each}" for each in version)))
 
     async def used(self) -> int:
         return int((await self.stack.ok("GET", "/repository/main%2Fall"))["usage_bytes"])

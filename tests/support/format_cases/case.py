@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
+from urllib.parse import quote
 
 from attrs import frozen
 
@@ -21,9 +22,9 @@ class Case:
     How clients publish and read packages of a format.
 
     Patterns have ``{name}`` for the short name of a package, such as ``demo``, and ``{version}``. ``key`` is the whole
-    name, and ``binding`` is how a project owns it. ``put`` publishes a version of a package by its short name; ``more``
-    publishes what else ``demo`` has beside the two ``versions``, the second of which is its highest release; ``newest``
-    is its latest version if it is another.
+    name, ``binding`` is how a project owns it, and ``spelled`` how a version such as ``1.0.0`` is written. ``put``
+    publishes a version of a package by its short name; ``more`` publishes what else ``demo`` has beside the two
+    ``versions``, the second of which is its highest release; ``newest`` is its latest version if it is another.
 
     ``document`` lists a package, and has the bytes ``listed`` if and only if it lists the version; ``more_documents``
     are those of what ``more`` publishes. ``file`` is a file of a version. ``beside`` are further addresses of that in
@@ -39,6 +40,7 @@ class Case:
     key: str = "{name}"
     binding: str = "{name}"
     versions: tuple[str, str] = ("1.0.0", "1.1.0")
+    spelled: Callable[[str], str] = str
     put: Callable[[Send, str, str], Awaitable[Any]]
     more: Callable[[Send], Awaitable[Any]] | None = None
     newest: str = ""
@@ -89,16 +91,21 @@ class Case:
 
     def file_of(self, name: str, version: str) -> str:
         """The path of a file of a version."""
-        return self.file.format(name=name, version=version)
+        return self.file.format(name=name, version=self.spelled(version))
 
     def listing(self, name: str, version: str) -> bytes:
         """What the document has if it lists a version."""
-        return self.listed.format(name=name, version=version).encode()
+        return self.listed.format(name=name, version=self.spelled(version)).encode()
 
     @property
     def name(self) -> str:
         """The whole name of ``demo``."""
         return self.named("demo")
+
+    @property
+    def segment(self) -> str:
+        """That name as one segment of an address."""
+        return quote(self.name, safe="")
 
     @property
     def version(self) -> str:

@@ -14,6 +14,8 @@ from tests.support.charts import make_chart
 from tests.support.conda_packages import make_conda
 from tests.support.crates import describe, make_crate, publish_body
 from tests.support.gems import make_gem
+from tests.support.go_modules import make_module
+from tests.support.go_modules import path as go_path
 from tests.support.http_client import BOUNDARY, form_body
 from tests.support.images import OCI_IMAGE, digest_of, make_image
 from tests.support.matrix.specimens import (
@@ -21,6 +23,8 @@ from tests.support.matrix.specimens import (
     CARGO,
     CONDA,
     CONTAINER,
+    GO,
+    GO_NAME,
     GOOD,
     HELM,
     IMAGES,
@@ -229,6 +233,18 @@ RUBY_ROADS = (
     promotion(RUBY),
 )
 
+# Go
+
+_ZIP = make_module(GO_NAME, f"v{NEW}")
+GO_ROADS = (
+    Road(GO, "put", at("PUT", go_path(GO_NAME, f"v{NEW}"), _ZIP, "application/zip")),
+    Road(GO, "put-unnamed", at("PUT", "/upload", _ZIP, "application/zip")),
+    form(GO, "module.zip", _ZIP),
+    unyank(GO),
+    restore(GO),
+    promotion(GO),
+)
+
 # conda
 
 _CONDA = make_conda("evil-tool", NEW)
@@ -414,5 +430,5 @@ RAW_ROADS = (
 
 ROADS: Sequence[Road] = (
     *(*NPM_ROADS, *PYTHON_ROADS, *RUBY_ROADS, *CARGO_ROADS, *CONDA_ROADS),
-    *(*HELM_ROADS, *JAVA_ROADS, *RAW_ROADS, *CONTAINER_ROADS),
+    *(*HELM_ROADS, *JAVA_ROADS, *GO_ROADS, *RAW_ROADS, *CONTAINER_ROADS),
 )

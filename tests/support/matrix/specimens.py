@@ -16,6 +16,8 @@ from tests.support.charts import make_chart
 from tests.support.conda_packages import make_conda
 from tests.support.crates import describe, make_crate, publish_body
 from tests.support.gems import make_gem
+from tests.support.go_modules import go_mod, make_module
+from tests.support.go_modules import path as go_path
 from tests.support.http_client import BOUNDARY, form_body
 from tests.support.images import OCI_IMAGE, Image, digest_of, make_artifact, make_image
 from tests.support.maven_files import make_pom
@@ -470,6 +472,47 @@ RAW = Specimen(
     abouts=("/evil-tool/{}/",),
 )
 
+# Go
+
+GO_NAME = "example.com/Evil-tool"
+GO_MODS = {version: go_mod(GO_NAME, more=f"// {version}") for version in LICENCES}
+GO_ZIPS = {
+    version: make_module(GO_NAME, f"v{version}", {"go.mod": GO_MODS[version]}, licence=LICENCES[version])
+    for version in LICENCES
+}
+
+
+async def _publish_go(send: Send) -> None:
+    for version, data in GO_ZIPS.items():
+        await send("PUT", go_path(GO_NAME, f"v{version}"), data, "application/zip")
+
+
+GO = Specimen(
+    format="go",
+    name=GO_NAME,
+    spelling="EXAMPLE.com/evil-TOOL",
+    items=tuple(
+        Item(
+            version,
+            f"v{version}".encode(),
+            (
+                go_path(GO_NAME, f"v{version}"),
+                f"/example.com/%21evil-tool/@v/v{version}.zip",
+                go_path(GO_NAME, f"v{version}", "mod"),
+            ),
+            (sha256(data), sha256(GO_MODS[version])),
+            None,
+            LICENCES[version],
+            (go_path(GO_NAME, f"v{version}", "info"),),
+        )
+        for version, data in GO_ZIPS.items()
+    ),
+    publish=_publish_go,
+    documents=("/example.com/!evil-tool/@v/list",),
+    newest=("/example.com/!evil-tool/@latest",),
+    ecosystem="Go",
+)
+
 # Images
 
 IMAGES: Mapping[str, Image] = {
@@ -519,5 +562,5 @@ CONTAINER = Specimen(
     labels=True,
 )
 
-SPECIMENS: Sequence[Specimen] = (NPM, PYTHON, RUBY, CARGO, CONDA, HELM, JAVA, RAW, CONTAINER)
+SPECIMENS: Sequence[Specimen] = (NPM, PYTHON, RUBY, CARGO, CONDA, HELM, JAVA, GO, RAW, CONTAINER)
 READ: Sequence[Specimen] = (*SPECIMENS, CHANNEL)
