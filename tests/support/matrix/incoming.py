@@ -325,6 +325,8 @@ async def _bundle(world: MatrixWorld, name: str, who: str | None) -> Reply:
 
 JAVA_ROADS = (
     Road(JAVA, "bundle", _bundle),
+    form(JAVA, f"evil-tool-{NEW}.jar", b"x", ("path", f"{JAVA_FOLDER}/{NEW}/")),
+    Road(JAVA, "form-of-pom", form(JAVA, "evil-tool.pom", make_pom("com.acme", "evil-tool", NEW)).ask),
     Road(JAVA, "jar", put(f"{_STEM}.jar")),
     Road(JAVA, "pom", put(f"{_STEM}.pom", make_pom("com.acme", "evil-tool", NEW))),
     Road(JAVA, "checksum", put(f"{_STEM}.jar.sha1", hashlib.sha1(b"x").hexdigest().encode())),
