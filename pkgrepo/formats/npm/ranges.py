@@ -82,9 +82,15 @@ def _other(text: str) -> Test | None:
     return _among(text) if _HYPHEN.fullmatch(text) or text in ("x", "X") else None
 
 
+def _builds(text: str) -> tuple[bytes, bytes]:
+    """The sort keys of a version, without what npm strips of it, or of all that a part of one stands for."""
+    found = find_version(text)
+    return builds(text if found is None else found.text)
+
+
 RANGES: Final = Ranges(
     sort=lambda text: parse_version(text).sort,
-    builds=builds,
+    builds=_builds,
     operators={sign: lambda bound, sign=sign: _among(f"{sign}{bound}") for sign in ("^", "~", "~>")},  # type: ignore[misc]
     begins=lambda start: _among(f"{start}.x"),
     other=_other,
