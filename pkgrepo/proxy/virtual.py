@@ -10,6 +10,7 @@ from pkgrepo.errors import Conflict, Invalid, ReadOnly
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository, RepositoryType, Visibility
 from pkgrepo.proxy.configuration import proxy_config_of, virtual_config_of
+from pkgrepo.repositories.configuration import agreed
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.server import repositories
 
@@ -122,8 +123,8 @@ def check_members(r: Reader, config: Mapping[str, Any], format: str, uid: str = 
     """
     Check the members of the virtual repository ``uid`` (empty: a new one), whose fixed configuration is ``config``.
 
-    :raises Invalid: a member does not exist, is of another format, is listed twice or contains the repository; too many
-        virtual repositories contain each other; packages cannot be published to a target
+    :raises Invalid: a member does not exist, is of another format, is listed twice, names packages in another way or
+        contains the repository; too many virtual repositories contain each other; a target takes no packages
     """
     members: list[str] = config["members"]
     found = {member: repositories.find_repository(r, member) for member in members}
@@ -133,6 +134,8 @@ def check_members(r: Reader, config: Mapping[str, Any], format: str, uid: str = 
             raise Invalid("there is no such repository", pointer)
         if repository.format != format:
             raise Invalid(f"{repository.path} is of format {repository.format}, not {format}", pointer)
+        if agreed(repository.config) != agreed(config):
+            raise Invalid(f"{repository.path} names packages by other patterns than this repository", pointer)
         if member in members[:index]:
             raise Invalid(f"{repository.path} is listed twice", pointer)
     for key, chosen in targets_in(config).items():

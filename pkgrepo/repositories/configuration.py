@@ -22,6 +22,7 @@ from pkgrepo.model import RepositoryType
 from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.cron import parse_cron
 
+AGREED: Final = ("packages",)  # see L{agreed}
 MOST_PUBLISHERS: Final = 2000  # of a repository
 ISSUER_NAME: Final = "^[a-z0-9][a-z0-9-]{0,31}$"
 ClaimPattern = Annotated[str, msgspec.Meta(min_length=1, max_length=500)]
@@ -191,6 +192,16 @@ class HostedConfig(RepositoryConfig, frozen=True, tag=RepositoryType.HOSTED.valu
         if self.retention is not None:
             check_retention(self.retention, RepositoryType.HOSTED)
         return self
+
+
+def agreed(fixed: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    What a fixed object says of how packages are named.
+
+    It is never changed, and a virtual repository and its members have the same: else a permission or a rule would be
+    asked of another name than the one that it was given for.
+    """
+    return {key: fixed[key] for key in AGREED if fixed.get(key)}
 
 
 def check_publisher(publisher: PipelinePublisher, pointer: str) -> None:

@@ -19,7 +19,8 @@ Packages = Annotated[
     Annotated[list[str], msgspec.Meta(max_length=32)] | None,
     meaning(
         "Patterns of paths that are packages, such as releases/* or */*, of which the first that fits counts. A file "
-        "that none fits belongs to the package that is named like the first part of its path."
+        "that none fits belongs to the package that is named like the first part of its path. They are chosen when the "
+        "repository is added, and a virtual repository has those of its members."
     ),
 ]
 
@@ -46,7 +47,7 @@ def _check(packages: Sequence[str] | None) -> None:
 class HostedConfig(configuration.HostedConfig, frozen=True):
     """The configuration of a hosted repository."""
 
-    fixed: ClassVar[tuple[str, ...]] = ("push_rules",)
+    fixed: ClassVar[tuple[str, ...]] = ("push_rules", *configuration.AGREED)
 
     push_rules: Annotated[configuration.PushRules, meaning("Rules for pushes.")] = configuration.PushRules()
     policy: Annotated[Policy | None, meaning("Rules for uploads and for the packages that are served.")] = None
@@ -61,6 +62,8 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
 class ProxyConfig(schema.ProxyConfig, frozen=True, tag=RepositoryType.PROXY.value):
     """The configuration of a proxy repository, whose routes are addresses of folders with files."""
 
+    fixed: ClassVar[tuple[str, ...]] = (*schema.ProxyConfig.fixed, *configuration.AGREED)
+
     packages: Packages = None
 
     def normalised(self) -> Self:
@@ -70,7 +73,9 @@ class ProxyConfig(schema.ProxyConfig, frozen=True, tag=RepositoryType.PROXY.valu
 
 
 class VirtualConfig(schema.VirtualConfig, frozen=True, kw_only=True, tag=RepositoryType.VIRTUAL.value):
-    """The configuration of a virtual repository; its patterns are best those of its members."""
+    """The configuration of a virtual repository, whose patterns are those of its members."""
+
+    fixed: ClassVar[tuple[str, ...]] = (*schema.VirtualConfig.fixed, *configuration.AGREED)
 
     packages: Packages = None
 
@@ -90,5 +95,5 @@ def policy_of(repository: Repository) -> Policy:
 
 def patterns_of(repository: Repository) -> Sequence[str]:
     """The patterns of paths that are packages."""
-    found: Sequence[str] = repository.settings.get("packages") or ()
+    found: Sequence[str] = repository.config.get("packages") or ()
     return found

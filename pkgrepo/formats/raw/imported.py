@@ -8,15 +8,18 @@ from typing import Final
 from urllib.parse import quote
 
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.raw.configuration import patterns_of
 from pkgrepo.formats.raw.files import make_release
 from pkgrepo.formats.raw.paths import ALGORITHMS, check_path, media_type, package_of, version_of
 from pkgrepo.gateway.imported.items import Item, Place, SourcePackage, Taking
 from pkgrepo.gateway.imported.kinds import Imported, take_files
 from pkgrepo.gateway.imported.listings import read_listing
 from pkgrepo.gateway.imported.places import Folder, FoundFile, Site
+from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo, NewFile
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.storage.catalog.server.repositories import get_repository
 from pkgrepo.storage.pools import Pools
 
 Found = tuple[str, Place, int | None, int | None]  # a path, where it is, its size in bytes, when it was written (ms)
@@ -97,15 +100,26 @@ class FileSite:
         return self._site.file(f"{self._site.url}/{quote(path)}")
 
 
+def _settle(r: Reader, repository_id: int, source: SourcePackage) -> SourcePackage:
+    """The package. :raises Invalid: by the patterns of the repository it would be several"""
+    patterns = patterns_of(get_repository(r, repository_id))
+    other = next((key for each in source.items if (key := package_of(each.path, patterns)) != source.key), None)
+    if other is not None:
+        raise Invalid(f"by the patterns of the repository it has files of {other}: import into one without patterns")
+    return source
+
+
 async def _take(source: SourcePackage, item: Item, _staged: Staged, blob: BlobInfo, _pools: Pools) -> Release:
     return make_release(source.key, NewFile(path=item.path, blob=blob, media_type=media_type(item.path)))
 
+
+TAKING: Final = Taking(take=_take, settle=_settle, algorithms=ALGORITHMS)
 
 IMPORTED: Final = Imported(
     kind="raw",
     about="Files: a folder, or an address with pages of folders.",
     address=lambda site, _: FileSite(site),
     folder=lambda folder, _: FileFolder(folder),
-    taker=take_files(Taking(take=_take, algorithms=ALGORITHMS)),
+    taker=take_files(TAKING),
     package_of=lambda path: package_of(path, ()),
 )

@@ -31,6 +31,7 @@ from pkgrepo.model import Action, Actor, Extent, Identity, Repository, Repositor
 from pkgrepo.model.admission import Admitted
 from pkgrepo.proxy.virtual import check_publishes, publish_target, publishes
 from pkgrepo.repositories.companions import Companions
+from pkgrepo.repositories.configuration import agreed
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.upkeep.staging import JOINS, Approval, Ended, Inside, approve_stage, reject_stage
 from pkgrepo.storage.catalog.server import stages
@@ -350,6 +351,7 @@ def _hosted_config(format_: StoredFormat, target: Repository) -> stages.Configs:
 def _overlay_config(format_: StoredFormat, base: Repository, staged_uid: str) -> stages.Configs:
     given: dict[str, Any] = {"type": RepositoryType.VIRTUAL.value, "members": [staged_uid, base.uid]}
     given["publish_to"] = staged_uid
+    given |= agreed(base.config)
     if base.type is RepositoryType.VIRTUAL:  # the names for which it joins the versions of its members
         given["resolution"] = base.config["resolution"]
         if base.policy.get("merge_names"):

@@ -17,6 +17,7 @@ from pkgrepo.management.packages.refused import find_refusal
 from pkgrepo.model import Action, Repository, RepositoryType
 from pkgrepo.model.admission import Admitted
 from pkgrepo.model.structs import meaning
+from pkgrepo.repositories.configuration import agreed
 from pkgrepo.repositories.images.push import Quarantine, TagExists
 from pkgrepo.repositories.images.quarantine import window_ms
 from pkgrepo.repositories.upkeep.promotion import Promoted, Promotion, promote_image, promote_version
@@ -121,6 +122,8 @@ async def _target(call: Call, name: str) -> Repository:
         raise Conflict(
             f"{target.path} is a repository of {target.format} packages, and {source.path} of {source.format}"
         )
+    if agreed(target.config) != agreed(source.config):
+        raise Conflict(f"{target.path} names packages by other patterns than {source.path}")
     if target.storage_id != source.storage_id:
         raise Conflict(f"{target.path} and {source.path} are in different storages, and no bytes are copied")
     return target

@@ -19,6 +19,7 @@ from pkgrepo.proxy.checks import route_warnings
 from pkgrepo.proxy.configuration import proxy_config_of, virtual_config_of
 from pkgrepo.proxy.definitions import ca_files, configure_repository, seal_credentials, shown_config, with_member_ids
 from pkgrepo.proxy.virtual import exposure_warnings, targets_in
+from pkgrepo.repositories.configuration import agreed
 from pkgrepo.repositories.policy.effective import SHORT
 from pkgrepo.repositories.policy.facts import own_faults, own_rules_checked
 from pkgrepo.repositories.retention.rules import check_versions
@@ -256,6 +257,8 @@ async def replace(call: Call, repository: Repository, config: dict[str, Any], pr
         fixed, settings = validated(call.services.formats[repository.format], config, "", repository)
         if fixed["type"] != repository.type:
             raise Conflict(f"a repository of type {repository.type} cannot become one of type {fixed['type']}")
+        if agreed(fixed) != agreed(repository.config):
+            raise Conflict(f"the patterns by which packages of {repository.path} are named stay as they are")
         fixed = await storable(call, fixed, repository)
         await check_publishers(call, settings, repository)
         await _check_rules(call, settings, repository)

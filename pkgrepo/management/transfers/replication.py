@@ -24,6 +24,7 @@ from pkgrepo.model import Action
 from pkgrepo.model.structs import meaning
 from pkgrepo.replication.promotion import JOB, find_missing, hosted_settings, prepare, promote
 from pkgrepo.replication.status import ReplicaStatus, read_status
+from pkgrepo.repositories.configuration import agreed
 from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.storage.catalog.server.replicas import compare_again
 
@@ -132,7 +133,7 @@ async def promote_replica(call: Call) -> PromotedReplica | Response:
     if call.query("confirm") not in (repository.name, repository.path) and not dry:
         raise Invalid(f"add ?confirm={repository.name} to make {repository.path} a hosted repository", "confirm")
     format_, before = call.format, whole(call, repository)
-    fixed, settings = _hosted_config(format_, hosted_settings(repository.settings))
+    fixed, settings = _hosted_config(format_, agreed(repository.config) | hosted_settings(repository.settings))
 
     async def work(progress: Progress) -> Mapping[str, Any]:
         await call.shared.proxy.settle()

@@ -45,6 +45,7 @@ from pkgrepo.repositories.policy.refusals import RuleRefused, refusal
 from pkgrepo.repositories.policy.rules import NamedRules, PackageRules, Verdict
 from pkgrepo.repositories.policy.schema import Datum
 from pkgrepo.storage.catalog.file_facts import facts_of_package
+from pkgrepo.storage.catalog.packages.summaries import package_and_version_of_file
 from pkgrepo.storage.catalog.server.judged import Opens, find_judged, judged_serial, list_judged, put_judged
 
 NOTHING_UNREAD: Final[frozenset[Datum]] = frozenset()
@@ -172,10 +173,13 @@ class PolicyJudges:
         return MemberJudges(format_, flat, self._clock.now_ms(), proxied, origins, *known)
 
     async def package_of(self, flat: FlatMember, key: str, file: File) -> str:
-        """The package (a key) that a stored file is judged with: of a plain file that in whose folder it lies."""
+        """The package (a key) with which a stored file is judged; of a plain file that in whose folder it lies."""
         tree = self._formats[flat.repository.format].tree
-        if flat.policy is None or tree is None or file.version_id is not None or file.role is not None:
+        if flat.policy is None or tree is None or file.role is not None:
             return key
+        if file.version_id is not None:
+            of: tuple[str, str] | None = await self._catalog.look(package_and_version_of_file, file.id)
+            return key if of is None else of[0]
         owner: str | None = await self._catalog.look(tree.package_of, flat.repository.id, file.path)
         return key if owner is None else owner
 
