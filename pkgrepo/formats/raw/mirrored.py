@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.raw.configuration import patterns_of
 from pkgrepo.formats.raw.paths import check_path, package_of
 from pkgrepo.gateway.mirrored.locks import Lock, Wanted, parse_hashes
-from pkgrepo.gateway.mirrored.places import LockFile, Mirrored, Place, by_name, is_path, list_files
+from pkgrepo.gateway.mirrored.places import LockFile, Mirrored, Place, is_path, list_files
 from pkgrepo.gateway.services import Services
 from pkgrepo.model import Repository
 
@@ -34,8 +36,14 @@ def read_list(text: str) -> Lock:
     return lock
 
 
-def _places(wanted: Wanted) -> Iterator[Place]:
-    yield Place(wanted=wanted, key=wanted.name, path=check_path(wanted.file))
+async def _places(_services: Services, repository: Repository, wanted: Sequence[Wanted], /) -> list[Place]:
+    """The places of files, whose packages are those of the repository."""
+    found, patterns = [], patterns_of(repository)
+    for each in wanted:
+        with suppress(Invalid):  # no file can be called so
+            path = check_path(each.file)
+            found.append(Place(wanted=each, key=package_of(path, patterns), path=path))
+    return found
 
 
 async def _choose(services: Services, repository: Repository, name: str, versions: Sequence[str]) -> list[Wanted]:
@@ -48,7 +56,7 @@ MIRRORED: Final = Mirrored(
     read_list=read_list,
     text_sign=re.compile(r"^[0-9a-f]{64}([0-9a-f]{64})? [ *]\S", re.MULTILINE),
     document_keys=lambda _wanted: iter(()),
-    places=by_name(_places),
+    places=_places,
     choose=_choose,
     is_wanted=is_path,
 )

@@ -11,6 +11,7 @@ import pytest_twisted
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.raw.imported import TAKING
+from pkgrepo.formats.raw.mirrored import MIRRORED, read_list
 from pkgrepo.gateway.imported.items import Item, SourcePackage
 from tests.support.memory_server import Stack
 
@@ -92,3 +93,16 @@ async def test_imports_name_packages_as_the_repository_does(stack: Stack) -> Non
     assert await core.catalog.scan(TAKING.settle, repository.id, taken) is taken
     with pytest.raises(Invalid, match="files of releases/tool"):
         await core.catalog.scan(TAKING.settle, repository.id, of("releases/tool/1.0/x"))
+
+
+async def test_mirrors_name_packages_as_the_repository_does(world: Stack) -> None:
+    repository = world.assembly.core.registry.find("main", "deep")
+    assert repository is not None
+    assert MIRRORED.places is not None
+    services: Any = None
+    lines = "".join(f"{'0' * 64}  {path}\n" for path in ("releases/tool/1.0/x", "other/1.0/x", "a/.. /x"))
+    places = await MIRRORED.places(services, repository, read_list(lines).wanted)
+    assert [(each.key, each.path) for each in places] == [
+        ("releases/tool", "releases/tool/1.0/x"),
+        ("other", "other/1.0/x"),
+    ]
