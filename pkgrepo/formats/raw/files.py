@@ -68,7 +68,7 @@ async def get_file(context: RawContext, request: Request, path: str) -> Response
     package = package_of(path, patterns_of(repository))
     identity = await context.admit(request, Action.READ, package)
     stem, _, algorithm = path.rpartition(".")
-    of = await _find(context, request, stem, Want.HEAD) if algorithm in SUMS and stem else None
+    of = await _find(context, request, stem, Want.HEAD) if algorithm in SUMS and stem[-1:] not in ("", "/") else None
     # What an upstream has beside a file would be kept as a file of its own, which no rule about the other one reaches.
     computed = of is not None and (isinstance(of, RemoteFile) or not of.id or of.origin is not None)
     found = None

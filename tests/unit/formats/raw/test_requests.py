@@ -17,6 +17,7 @@ DATA = b"hello\n"
 OTHER = b"other\n"
 SHA256 = hashlib.sha256(DATA).hexdigest()
 R = "/repositories/main/files"
+PROXY = {"type": "Proxy", "proxy": {"routes": [{"url": "http://127.0.0.1:1/"}]}}
 
 
 @pytest_twisted.async_yield_fixture
@@ -54,6 +55,14 @@ async def test_checksums_are_beside_files(world: Stack, algorithm: str) -> None:
     assert (await world.call("GET", f"{R}/tool/1.0/none.{algorithm}", who=None)).status == 404
     await put(world, f"tool/1.0/tool.bin.{algorithm}", b"as it was sent")
     assert (await world.call("GET", f"{R}/tool/1.0/tool.bin.{algorithm}", who=None)).body == b"as it was sent"
+
+
+async def test_a_file_may_be_named_like_an_ending_of_checksums(world: Stack) -> None:
+    await world.add_repository("proxy", format="raw", config=PROXY)
+    await put(world, "tool/.sha256")
+    assert (await world.call("GET", f"{R}/tool/.sha256")).body == DATA
+    found = await world.call("GET", "/repositories/main/proxy/tool/.sha256")
+    assert found.status != 400  # it is asked of the upstream
 
 
 async def test_conditions_are_about_what_is_there(world: Stack) -> None:
