@@ -18,9 +18,9 @@ from pkgrepo.composition.backups import destination_of, make_writer
 from pkgrepo.composition.core import Core
 from pkgrepo.config import Config
 from pkgrepo.errors import PkgrepoError
-from pkgrepo.repositories.backup.place import Destination
 from pkgrepo.repositories.backup.runs import BackupPlan, begin_backup
 from pkgrepo.repositories.backup.writing import BackupOptions
+from pkgrepo.s3.places import Destination
 
 from .proving import prove
 from .restoring import Restored, Wish, restore

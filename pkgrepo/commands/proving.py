@@ -28,6 +28,7 @@ from pkgrepo.client.http import Failed
 from pkgrepo.client.profiles import Target
 from pkgrepo.commands.restoring import LIST, WORK, Restored, Wish, fetch_catalog, relocate, restore_blobs, settings_of
 from pkgrepo.composition.core import Core
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.repositories.backup.manifests import id_of, read_list
@@ -38,7 +39,6 @@ from pkgrepo.storage.catalog.people import users
 from pkgrepo.storage.catalog.rows import column
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.folders import DATABASE
-from pkgrepo.storage.pools import Pools
 
 USER: Final = "restore-check-" + secrets.token_hex(4)
 WITHHELD: Final = (403, 451)  # statuses of what the rules of a repository keep from everyone

@@ -30,6 +30,7 @@ from attrs import Factory, define, frozen
 
 from pkgrepo.composition.core import KEY_FILE, Core
 from pkgrepo.composition.databases import check_empty, fill_database
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.concurrency.together import together
 from pkgrepo.config import Config, read_config
 from pkgrepo.errors import Conflict, Invalid, PkgrepoError, StorageFailed, StorageFull
@@ -37,11 +38,12 @@ from pkgrepo.interfaces import IBlobStore, Reader, Transaction
 from pkgrepo.model import BlobInfo, Storage
 from pkgrepo.model.repositories import NAME
 from pkgrepo.repositories.backup.manifests import LOST, Entry, Manifest, id_of, read_list
-from pkgrepo.repositories.backup.place import Destination, Place, open_place
+from pkgrepo.repositories.backup.place import Place, open_place
 from pkgrepo.repositories.backup.reading import as_blob, get_part, read_key, read_manifest, sound_locators
 from pkgrepo.repositories.context import FAILURES, reason_of
 from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.repositories.upkeep.storage_move import move_copy
+from pkgrepo.s3.places import Destination
 from pkgrepo.small_files import OWNER_ONLY, fsync_path, replace_file
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.engine.online_copy import check_copy
@@ -49,7 +51,6 @@ from pkgrepo.storage.catalog.rows import column
 from pkgrepo.storage.catalog.server import layout_pending, storages
 from pkgrepo.storage.catalog.server.jobs import end_all_jobs
 from pkgrepo.storage.folders import DATABASE
-from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.secret_box import SecretBox
 
 WORK: Final = "restoring"  # folder in the data folder, until the backup is restored

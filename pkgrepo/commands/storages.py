@@ -21,8 +21,8 @@ from pkgrepo.management.storages.schema import StorageSettings
 from pkgrepo.model import Storage
 from pkgrepo.repositories.upkeep import adopt
 from pkgrepo.repositories.upkeep.storage_move import MoveReport, StorageMove
+from pkgrepo.s3.places import BucketPlace
 from pkgrepo.startup import provisioning
-from pkgrepo.storage.blobs.s3.signing import BucketPlace
 from pkgrepo.storage.buckets import KIND, address_of
 from pkgrepo.storage.catalog.server import storages
 

@@ -10,6 +10,7 @@ from urllib.request import getproxies_environment
 
 import msgspec
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.config import Config
 from pkgrepo.errors import UpstreamFailed
 from pkgrepo.model import ReadLimits
@@ -18,7 +19,6 @@ from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.response import UpstreamResponse
 from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.repositories.advisories.refresh import AdvisoryRefresh, Downloaded
-from pkgrepo.storage.pools import Pools
 
 from .core import Core
 from .upstreams import upstream_settings

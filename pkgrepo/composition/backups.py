@@ -16,10 +16,10 @@ import msgspec
 
 from pkgrepo.composition.processes.children import Child
 from pkgrepo.config import Config
-from pkgrepo.repositories.backup.place import S3, Destination
 from pkgrepo.repositories.backup.runs import BackupPlan, BackupRuns
 from pkgrepo.repositories.backup.writing import BackupOptions, BackupWriter
 from pkgrepo.repositories.upkeep.jobs import Progress
+from pkgrepo.s3.places import S3, Destination
 
 from .core import KEY_FILE, Core
 from .databases import copy_to_file

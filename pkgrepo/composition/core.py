@@ -19,6 +19,7 @@ from pkgrepo.composition.processes.exclusive import ChangeRelay
 from pkgrepo.composition.processes.nodes import clock_of, nodes_of, peers_of
 from pkgrepo.concurrency import proxy_loop
 from pkgrepo.concurrency.batches import BatchDelay
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.config import Config
 from pkgrepo.errors import StorageFailed
 from pkgrepo.failure_log import is_out_of_descriptors
@@ -56,7 +57,6 @@ from pkgrepo.storage.blobs.s3.store import BucketBlobStore
 from pkgrepo.storage.buckets import StorageBuckets
 from pkgrepo.storage.catalog.server import settings, storages
 from pkgrepo.storage.folders import StorageFolders
-from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.process_lock import KeyLeases, ProcessLock, boot_id
 from pkgrepo.storage.secret_box import SecretBox
 

@@ -21,9 +21,9 @@ from pkgrepo.composition.processes.children import Child
 from pkgrepo.config import Config
 from pkgrepo.config.settings import Twin
 from pkgrepo.errors import PkgrepoError
-from pkgrepo.repositories.backup.place import S3
 from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.repositories.upkeep.twins import Exported, TwinPlan, Twins
+from pkgrepo.s3.places import S3
 
 from .core import Core
 

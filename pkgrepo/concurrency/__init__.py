@@ -1,1 +1,4 @@
-"""Waiting: fair semaphore, single flight, bounded caches, time limits; services; the proxies that a request passed."""
+"""
+Waiting: threads, fair semaphore, single flight, bounded caches, time limits; services; the proxies that a request
+passed.
+"""

@@ -9,6 +9,7 @@ from attrs import field, frozen
 from twisted.internet.interfaces import IReactorTime
 
 from pkgrepo.auth.accounts import Accounts
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.gateway.callers.access import Access, actor_of
 from pkgrepo.gateway.responses.cache import ResponseCache
 from pkgrepo.gateway.responses.content import Files
@@ -35,7 +36,6 @@ from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.search import SearchIndexCache
-from pkgrepo.storage.pools import Pools
 
 from .image_addresses import ImageAddresses
 

@@ -12,6 +12,7 @@ import msgspec
 from attrs import evolve, field, frozen
 
 from pkgrepo.archives.bundle_file import OWN, Content, Facts, PackageFacts, Reading, Stored
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import DigestMismatch, Invalid, NotFound
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.imported.described import WithLeftOut
@@ -20,7 +21,6 @@ from pkgrepo.gateway.imported.places import Folder, FoundFile, LocalPlace
 from pkgrepo.model import VersionState
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 from pkgrepo.repositories.upkeep.jobs import Progress
-from pkgrepo.storage.pools import Pools
 from pkgrepo.untrusted.signed_lists import Listed
 
 KIND: Final = "bundle"

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from attrs import define, evolve, frozen
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import NotFound, PkgrepoError, RepositoryInactive, UpstreamDenied
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository, Version
@@ -23,7 +24,6 @@ from pkgrepo.repositories.policy.refusals import PublishedLater, RuleRefused, To
 from pkgrepo.repositories.policy.rules import SERVED, Verdict
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
-from pkgrepo.storage.pools import Pools
 
 from .parts.file import PartsFile
 from .parts.values import Entry

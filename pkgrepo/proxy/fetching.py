@@ -15,6 +15,7 @@ from attrs import define, evolve, frozen
 from zope.interface import implementer
 
 from pkgrepo.archives.source import PartialSource, PartMissing, Source
+from pkgrepo.concurrency.pools import Pool, Pools
 from pkgrepo.concurrency.services import spawn
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import Invalid, NotFound, PkgrepoError, UpstreamFailed, UpstreamMismatch
@@ -33,7 +34,6 @@ from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.usage_counts import CacheCounts
-from pkgrepo.storage.pools import Pool, Pools
 
 SMALL_CONTAINER: Final = 128 * 1024  # bytes; a file up to this is fetched whole, and verified, rather than in parts
 FAR: Final = 1024 * 1024  # bytes before a part; fewer are fetched with it, and kept

@@ -10,6 +10,7 @@ from attrs import define, evolve, frozen
 
 from pkgrepo.auth.permissions.admission import Road, admit_server
 from pkgrepo.concurrency.lru import Lru
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import FileExists, existing
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import BlobInfo, File, NewFile, Origin, Repository
@@ -21,7 +22,6 @@ from pkgrepo.repositories.publish.index import Indexer
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
-from pkgrepo.storage.pools import Pools
 
 MOST_MISTRUSTED: Final = 1000
 LISTED = "listed"  # the attribute of a kept file that has the digests of the distribution it was listed with

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Storage
@@ -13,7 +14,6 @@ from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.storage.layout_folder import LayoutFolder, layout_folder_of
-from pkgrepo.storage.pools import Pools
 
 from .format import StoredFormat
 

@@ -31,8 +31,8 @@ from pkgrepo.model import Action, Repository, RepositoryScope, TokenKind, TokenL
 from pkgrepo.oidc.issuers import Issuers
 from pkgrepo.proxy.definitions import seal_credentials, with_member_ids
 from pkgrepo.repositories.clock import from_ms
+from pkgrepo.s3.places import BucketPlace
 from pkgrepo.storage.blobs.paths import find_storage_id
-from pkgrepo.storage.blobs.s3.signing import BucketPlace
 from pkgrepo.storage.buckets import KIND
 from pkgrepo.storage.catalog.people import tokens, users
 from pkgrepo.storage.catalog.server import repositories, settings, stages, storages

@@ -13,12 +13,12 @@ from typing import Any
 from attrs import frozen
 from twisted.logger import Logger
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Conflict, SecretUnreadable, StorageFailed
 from pkgrepo.model import Storage
-from pkgrepo.storage.blobs.s3.parts import Spool
-from pkgrepo.storage.blobs.s3.signing import AccessKey, BucketPlace
+from pkgrepo.s3.places import AccessKey, BucketPlace
+from pkgrepo.storage.blobs.s3.spool import Spool
 from pkgrepo.storage.blobs.s3.store import BucketBlobStore
-from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.secret_box import SecretBox
 
 log = Logger()

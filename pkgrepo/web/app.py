@@ -12,6 +12,7 @@ from twisted.web.resource import IResource
 from werkzeug.exceptions import HTTPException
 
 from pkgrepo.auth.login.sessions import is_csrf
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import AuthenticationRequired
 from pkgrepo.gateway.callers.access import Access
 from pkgrepo.gateway.callers.browsers import session_secret
@@ -22,7 +23,6 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
 from pkgrepo.model import ANONYMOUS
-from pkgrepo.storage.pools import Pools
 from pkgrepo.web import api, docs, jobs, webhooks
 from pkgrepo.web.account import login, profile, second_factor
 from pkgrepo.web.administration import (

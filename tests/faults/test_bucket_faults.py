@@ -10,10 +10,10 @@ from attrs import evolve
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import StorageFailed
-from pkgrepo.storage.blobs.s3.parts import Spool
+from pkgrepo.storage.blobs.s3.spool import Spool
 from pkgrepo.storage.blobs.s3.store import BucketBlobStore
-from pkgrepo.storage.pools import Pools
 from tests.support.blob_store_cases import FUTURE, KIB, body_of, content, put
 from tests.support.faulty_relay import faulty_relay
 from tests.support.s3_servers import s3_server

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pkgrepo.repositories.publish.upload_leases import LEASE_S
-from pkgrepo.storage.blobs.s3.requests import ANSWER_S
+from pkgrepo.s3.requests import ANSWER_S
 from tests.faults.test_nodes import await_count, begin_uploads, paused
 from tests.faults.test_workers_kill import UPLOADS, Digests, check, make_uploads
 from tests.support.nodes import Nodes, two_nodes

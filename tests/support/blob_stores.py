@@ -12,10 +12,10 @@ from uuid import uuid4
 
 from twisted.internet import reactor
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
-from pkgrepo.storage.blobs.s3.parts import Spool
+from pkgrepo.storage.blobs.s3.spool import Spool
 from pkgrepo.storage.blobs.s3.store import BucketBlobStore
-from pkgrepo.storage.pools import Pools
 from tests.support.s3_servers import S3Server, s3_server
 
 

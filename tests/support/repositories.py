@@ -12,6 +12,7 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.python.failure import Failure
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.formats.python.format import python
 from pkgrepo.formats.python.names import METADATA, file_path, parse_filename
 from pkgrepo.formats.python.upload.inspection import inspect
@@ -33,7 +34,6 @@ from pkgrepo.repositories.upkeep.verify import Verifier, VerifyReport
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
 from pkgrepo.storage.catalog.server import repositories, storages
 from pkgrepo.storage.layout_folder import LayoutFolder
-from pkgrepo.storage.pools import Pools
 from tests.support.admission import admitted
 from tests.support.catalog import MemoryCatalog
 

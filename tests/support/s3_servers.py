@@ -21,7 +21,7 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from pkgrepo.storage.blobs.s3.signing import AccessKey, BucketPlace
+from pkgrepo.s3.places import AccessKey, BucketPlace
 from tests.support.client_programs import CLIENTS, client, client_environment
 from tests.support.ports import closed_port
 from tests.support.timeouts import TIMEOUT_S

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from pkgrepo.storage.blobs.s3.signing import BucketPlace
+from pkgrepo.s3.places import BucketPlace
 from tests.support.s3_servers import BUCKET, KEY, REGION
 
 ENDPOINT: list[str] = []  # of the server in use, if any

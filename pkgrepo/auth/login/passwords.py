@@ -34,10 +34,10 @@ from twisted.internet.interfaces import IReactorTime
 
 from pkgrepo.concurrency.fair_semaphore import FairSemaphore, QueueFull
 from pkgrepo.concurrency.fair_semaphore import Path as QueuePath
+from pkgrepo.concurrency.pools import Pool
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import Invalid, TooManyAttempts
 from pkgrepo.small_files import OWNER_ONLY, tighten
-from pkgrepo.storage.pools import Pool
 
 P = ParamSpec("P")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import secrets
@@ -177,6 +176,8 @@ def open_alone(path: Path, what: str) -> IO[bytes]:
 
     :raises Conflict: another process has it open, to write ``what``; :raises OSError: it cannot be opened or locked
     """
+    import fcntl  # noqa: PLC0415 - not on every system; commands that write no files do without
+
     while True:
         file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666), "r+b")
         try:

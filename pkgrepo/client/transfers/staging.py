@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import stat
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
@@ -12,11 +13,16 @@ from typing import Final
 
 from attrs import frozen
 
-from pkgrepo.errors import Invalid
-from pkgrepo.formats.maven.paths import ArtifactFile, Checksum, Metadata, parse_text
-
 PIECE: Final = 256 * 1024  # bytes
 PACKED: Final = frozenset({"jar", "war", "ear", "aar", "zip", "gz", "tgz", "xz", "bz2"})  # stored as they are
+# group/artifact/version/artifact-version[-classifier].extension; a build of a snapshot has its time and number instead
+ARTIFACT: Final = re.compile(
+    r"([^/.:]+/)+(?P<artifact>[^/:]+)/"
+    r"((?P<version>[^/:]+)/(?P=artifact)-(?P=version)"
+    r"|(?P<base>([^/:]*-)?)(?i:SNAPSHOT)/(?P=artifact)-(?P=base)[0-9]{8}\.[0-9]{6}-[0-9]+)"
+    r"(-[^./]+)?(\.[^./]+)+"
+)
+METADATA: Final = re.compile(r"(.*/)?(maven|repo)-metadata\.xml(\.(md5|sha1|sha256|sha512))?")
 TIME: Final = (1980, 1, 1, 0, 0, 0)  # of all entries, so that the same files give the same archive
 
 
@@ -54,22 +60,12 @@ def read_staging(folder: Path) -> Staging:
             file = Path(parent, name)
             path = file.relative_to(folder).as_posix()
             found = file.lstat()
-            kind = _kind(path)
-            if kind is None or not stat.S_ISREG(found.st_mode):
+            is_metadata = METADATA.fullmatch(path) is not None
+            if not stat.S_ISREG(found.st_mode) or not (is_metadata or ARTIFACT.fullmatch(path)):
                 left_out.append(path)
-            elif kind is not Metadata:
+            elif not is_metadata:
                 files.append(StagedFile(path, file, found.st_size))
     return Staging(tuple(sorted(files, key=lambda each: each.path)), tuple(sorted(left_out)))
-
-
-def _kind(path: str) -> type | None:
-    """The class of a path, of a checksum that of its file; None if the path is not one of an artifact."""
-    try:
-        found = parse_text(path)
-    except Invalid:
-        return None
-    file = found.of if isinstance(found, Checksum) else found
-    return type(file) if isinstance(file, (ArtifactFile, Metadata)) else None
 
 
 def _fail(error: OSError) -> None:

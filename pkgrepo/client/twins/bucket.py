@@ -26,14 +26,12 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import LoopingCall
 
 from pkgrepo.client.transfers.files import Draft
+from pkgrepo.concurrency.pools import Pool
 from pkgrepo.errors import BlobMissing, Conflict, DigestMismatch, Invalid, StorageFailed
-from pkgrepo.repositories.backup.place import Destination
-from pkgrepo.storage.blobs.s3.bucket import Bucket, BucketFailed
-from pkgrepo.storage.blobs.s3.parts import PART, PartSender
-from pkgrepo.storage.blobs.s3.reading import read_range
-from pkgrepo.storage.blobs.s3.requests import Body, Requests, make_requests
-from pkgrepo.storage.blobs.s3.upload import digest_body
-from pkgrepo.storage.pools import Pools
+from pkgrepo.s3.bucket import Bucket, BucketFailed
+from pkgrepo.s3.parts import PART, PartSender
+from pkgrepo.s3.places import Destination
+from pkgrepo.s3.requests import Body, Requests, digest_body, make_requests
 from pkgrepo.untrusted.signed_lists import Listed, Manifest, render_list
 
 from .lists import (
@@ -222,12 +220,12 @@ async def verify_bucket(reactor: Any, destination: Destination, key: bytes | Non
 class _Place:
     """The objects of a twin."""
 
-    def __init__(self, address: str, requests: Requests, prefix: str, pools: Pools) -> None:
+    def __init__(self, address: str, requests: Requests, prefix: str, disk: Pool) -> None:
         self.address = address
         self.bucket = Bucket(requests, prefix=prefix, storage=address, replaces=True)
         self._requests = requests
         self._prefix = prefix
-        self._pools = pools
+        self._disk = disk
         self._lock = b""
         self._renewal: LoopingCall | None = None
         self._renewed: Any = None  # fires when no renewal is under way or follows
@@ -235,15 +233,15 @@ class _Place:
     @classmethod
     async def open(cls, reactor: Any, destination: Destination) -> _Place:
         """:raises Invalid: the address is malformed; :raises Conflict: there are no credentials"""
-        where, pools = destination.bucket, Pools(reactor)
+        where, disk = destination.bucket, Pool(reactor, "bucket", 1)
         assert where is not None, "the address is that of a bucket"
-        pools.start()
+        disk.start()
         try:
-            requests = await make_requests(where, pools)
+            requests = await make_requests(where, disk)
         except BaseException:
-            await pools.stop()
+            await disk.stop()
             raise
-        return cls(destination.address.rstrip("/"), requests, where.prefix, pools)
+        return cls(destination.address.rstrip("/"), requests, where.prefix, disk)
 
     async def lock(self, reactor: Any) -> None:
         """
@@ -291,7 +289,7 @@ class _Place:
     async def read(self, key: str) -> bytes | None:
         """A whole object, or None if there is none."""
         try:
-            return b"".join([piece async for piece in read_range(self.bucket, key, self.address)])
+            return b"".join([piece async for piece in self.bucket.read(key)])
         except BlobMissing:
             return None
 
@@ -303,7 +301,7 @@ class _Place:
         """The size and the digest of an object, or None if there is none."""
         found, size = hashlib.sha256(), 0
         try:
-            async for piece in read_range(self.bucket, key, self.address):
+            async for piece in self.bucket.read(key):
                 found.update(piece)
                 size += len(piece)
         except BlobMissing:
@@ -341,7 +339,7 @@ class _Place:
             pass  # it ends by itself
         finally:
             await self._requests.stop()
-            await self._pools.stop()
+            await self._disk.stop()
 
 
 def _parents(prefix: str) -> list[list[str]]:

@@ -16,8 +16,8 @@ from pkgrepo.client.printer import Column, Printer, aged
 from pkgrepo.client.session import Session, remote
 from pkgrepo.client.terminal import Unsound, run_alone
 from pkgrepo.errors import Invalid
-from pkgrepo.repositories.backup.place import S3, Destination
-from pkgrepo.storage.blobs.s3.bucket import BucketFailed
+from pkgrepo.s3.bucket import BucketFailed
+from pkgrepo.s3.places import S3, Destination
 from pkgrepo.untrusted.signed_lists import Manifest
 
 from .bucket import BucketTwin, verify_bucket

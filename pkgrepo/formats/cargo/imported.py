@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 from attrs import evolve
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.cargo.changes import make_release
 from pkgrepo.formats.cargo.crate import read_crate
@@ -23,7 +24,6 @@ from pkgrepo.proxy.parts.values import Entry
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.repositories.semver import parse_version
-from pkgrepo.storage.pools import Pools
 
 OF_REGISTRY: Final = frozenset({"cksum", "pubtime", "yanked"})  # the fields that are not of the publisher
 _FILE: Final = re.compile(r"(?:.*/)?(?P<name>[A-Za-z_][A-Za-z0-9_-]*?)-(?P<version>\d+\.\d+\.\d+.*)\.crate")

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.cargo.changes import CRATE_TYPE
 from pkgrepo.formats.cargo.index import INDEX
@@ -27,7 +28,6 @@ from pkgrepo.repositories.policy.facts import UNREADABLE
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.repositories.semver import find_version, parse_version
-from pkgrepo.storage.pools import Pools
 from pkgrepo.untrusted.strict_json import ERRORS, describe
 
 from .crate import read_crate

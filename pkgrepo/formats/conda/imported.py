@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 from attrs import evolve, frozen
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.formats.conda.files import DIGESTS, Upload, make_release
 from pkgrepo.formats.conda.names import SUBDIRS, FileName, parse_file_name
@@ -22,7 +23,6 @@ from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.repositories.publish_policy import PublishPolicy
-from pkgrepo.storage.pools import Pools
 
 REPODATA: Final = "repodata.json"
 PATCHED: Final = ("depends", "constrains", "license", "license_family", "track_features", "features")

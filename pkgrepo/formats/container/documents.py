@@ -36,11 +36,11 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.container.names import Digest, DigestInvalid, parse_digest
 from pkgrepo.repositories.images.push import Reference
 from pkgrepo.storage.catalog.images.manifests import ManifestRecord
-from pkgrepo.storage.pools import Pools
 from pkgrepo.untrusted.strict_json import ERRORS, check_value_count, describe
 
 MANIFEST_SIZE: Final = 4 * 1024 * 1024  # bytes; the least that the specification asks registries to accept

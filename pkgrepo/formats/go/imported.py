@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from attrs import evolve
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Invalid
 from pkgrepo.gateway.imported.described import with_names
 from pkgrepo.gateway.imported.items import Item, SourcePackage, Taking
@@ -19,7 +20,6 @@ from pkgrepo.model import BlobInfo
 from pkgrepo.proxy.parts.values import Context
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
-from pkgrepo.storage.pools import Pools
 
 from .archive import read_module
 from .mirrored import NAME

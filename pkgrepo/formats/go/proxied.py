@@ -21,6 +21,7 @@ from urllib.parse import quote
 
 from attrs import evolve
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo, Origin, Package
@@ -33,7 +34,6 @@ from pkgrepo.repositories.policy.facts import PUBLISHED, UNREADABLE
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files, versions
-from pkgrepo.storage.pools import Pools
 
 from .archive import read_module
 from .names import INFO, KINDS, escape, file_path, kind_of, parse_path, sort_key

@@ -13,6 +13,7 @@ from typing import Final
 
 from attrs import evolve
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Invalid
 from pkgrepo.gateway.imported.items import Item, SourcePackage, Taking
 from pkgrepo.gateway.imported.kinds import Imported, take_files
@@ -22,7 +23,6 @@ from pkgrepo.gateway.mirrored.places import LockFile, Mirrored, Place, by_name, 
 from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
-from pkgrepo.storage.pools import Pools
 from pkgrepo.untrusted.yaml_text import read_yaml
 
 from .chart import read_chart

@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from attrs import evolve
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Invalid
 from pkgrepo.gateway.bodies import check_declared_length, read_body, receive_body
 from pkgrepo.gateway.package_files import find_package_key
@@ -37,7 +38,6 @@ from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.repositories.publish_policy import publish_policy
 from pkgrepo.storage.catalog.packages import files, versions
-from pkgrepo.storage.pools import Pools
 
 from .chart import MIB, meta_of, read_chart
 from .entries import declared

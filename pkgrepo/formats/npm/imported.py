@@ -14,6 +14,7 @@ from urllib.parse import quote
 import msgspec
 from attrs import frozen
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Invalid, NotFound, UpstreamFailed
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.names import (
@@ -35,7 +36,6 @@ from pkgrepo.outbound.urls import parse_url, resolve_reference
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.repositories.semver import Version
-from pkgrepo.storage.pools import Pools
 
 LISTS: Final = ("-/all", "_all_docs", "-/verdaccio/data/packages")
 SEARCH: Final = "-/v1/search?text=&size={size}&from={at}"

@@ -9,6 +9,7 @@ from typing import Final
 
 from attrs import Factory, evolve, frozen
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.formats.python.names import (
     PROVENANCE,
@@ -41,7 +42,6 @@ from pkgrepo.model import BlobInfo, VersionState
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import versions
-from pkgrepo.storage.pools import Pools
 from pkgrepo.untrusted.text import time_ms
 
 LARGEST_PAGE: Final = 64 * 1024 * 1024  # bytes

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Final
 from urllib.parse import quote
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.raw.configuration import patterns_of
 from pkgrepo.formats.raw.files import make_release
@@ -20,7 +21,6 @@ from pkgrepo.model import BlobInfo, NewFile
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.server.repositories import get_repository
-from pkgrepo.storage.pools import Pools
 
 Found = tuple[str, Place, int | None, int | None]  # a path, where it is, its size in bytes, when it was written (ms)
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import quote
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Invalid, existing
 from pkgrepo.formats.raw.files import make_release
 from pkgrepo.formats.raw.paths import ALGORITHMS, check_path, check_version, media_type, sort_key, version_of
@@ -25,7 +26,6 @@ from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import packages, versions
-from pkgrepo.storage.pools import Pools
 
 VERSIONS: Final = "versions"  # the only form: it is made of no fragments
 _NUMBER: Final = re.compile(r"\d+[._]\d+")

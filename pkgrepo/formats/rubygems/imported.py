@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from attrs import evolve
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.formats.rubygems.index.info import HEAD
 from pkgrepo.formats.rubygems.legacy import read_rows
@@ -34,7 +35,6 @@ from pkgrepo.proxy.parts.values import Context
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
-from pkgrepo.storage.pools import Pools
 
 LISTS: Final = ("specs.4.8.gz", "prerelease_specs.4.8.gz")  # of the legacy index; together they have all gems
 LARGEST_INFO: Final = 64 * 1024 * 1024  # bytes

@@ -30,6 +30,7 @@ from twisted.internet.defer import CancelledError, Deferred, DeferredList, Defer
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import (
     DigestMismatch,
     PkgrepoError,
@@ -53,7 +54,6 @@ from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.storage.catalog.imported_downloads import keep_downloads
 from pkgrepo.storage.catalog.server import imports
 from pkgrepo.storage.catalog.server.imports import LeftOut
-from pkgrepo.storage.pools import Pools
 
 log = Logger()
 

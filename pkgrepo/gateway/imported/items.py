@@ -7,12 +7,12 @@ from typing import Any, Final, Protocol
 
 from attrs import Factory, field, frozen
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo, VersionState
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.imported_downloads import Downloads
-from pkgrepo.storage.pools import Pools
 
 MARK: Final = "imported"  # the attribute of a file that was taken in: where it came from
 State = tuple[VersionState, str]  # with the reason

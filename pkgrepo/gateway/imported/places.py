@@ -13,13 +13,13 @@ import msgspec
 from attrs import define, evolve, frozen
 from twisted.internet.task import deferLater
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Invalid, NotFound, UpstreamFailed, UpstreamLimited, UpstreamUnavailable
 from pkgrepo.model import ReadLimits
 from pkgrepo.outbound.urls import parse_url
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.response import UpstreamResponse
 from pkgrepo.proxy.upstream.routes import Route
-from pkgrepo.storage.pools import Pools
 from pkgrepo.untrusted.strict_json import ERRORS
 
 PIECE: Final = 256 * 1024  # bytes of a file that are read at a time

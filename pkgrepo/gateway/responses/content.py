@@ -10,6 +10,7 @@ from typing import Literal, TypeVar
 from attrs import frozen
 from twisted.internet.interfaces import IConsumer
 
+from pkgrepo.concurrency.pools import Pool
 from pkgrepo.errors import BlobMissing
 from pkgrepo.gateway.responses.long_bodies import deliver_pieces, unpack_pieces
 from pkgrepo.http.answering.conditional import select
@@ -22,7 +23,6 @@ from pkgrepo.proxy.parts.values import FileSource
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
-from pkgrepo.storage.pools import Pool
 
 T = TypeVar("T")
 

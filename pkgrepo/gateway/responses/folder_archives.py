@@ -14,11 +14,11 @@ from tarfile import BLOCKSIZE, NUL, PAX_FORMAT, TarInfo
 from typing import IO, Final, Protocol, cast
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
+from pkgrepo.concurrency.pools import Pool
 from pkgrepo.gateway.responses.content import SAFE, Files
 from pkgrepo.gateway.responses.long_bodies import deliver_pieces
 from pkgrepo.http.responses import NO_STORE, Content, Response
 from pkgrepo.model import File
-from pkgrepo.storage.pools import Pool
 
 LEVEL: Final = 1  # of compression: most files are compressed already
 LARGEST: Final = 1 << 62

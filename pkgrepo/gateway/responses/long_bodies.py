@@ -12,10 +12,10 @@ from typing import Final
 from twisted.internet.defer import CancelledError
 from twisted.internet.interfaces import IConsumer
 
+from pkgrepo.concurrency.pools import Pool
 from pkgrepo.errors import StorageFull
 from pkgrepo.http.responses import Content
 from pkgrepo.storage.blobs.reading import PausableProducer
-from pkgrepo.storage.pools import Pool
 
 UNPACKED: Final = 128 * 1024  # bytes of a document in one piece; what Twisted gives the kernel in one call
 

@@ -22,13 +22,13 @@ from typing import Any, Final
 from attrs import Factory, define, evolve, frozen
 
 from pkgrepo.concurrency.lru import SizedCache
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.gateway.responses.view_turns import ViewTurns
 from pkgrepo.model import Document
 from pkgrepo.proxy.resolving.serving import PackageState
 from pkgrepo.repositories.policy.refusals import RuleRefused
 from pkgrepo.repositories.publish.splicing import LARGE, Renderer
-from pkgrepo.storage.pools import Pools
 
 ENTRY_BYTES: Final = 2048  # of a document beside its bytes, roughly
 SMALL: Final = 16 * 1024  # bytes of a document that is rendered at once: 100 us, as a thread costs

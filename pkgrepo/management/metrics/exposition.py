@@ -20,6 +20,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import generate_latest
 
 from pkgrepo import __version__
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import StorageFailed
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Response
@@ -40,7 +41,6 @@ from pkgrepo.storage.catalog.server import policy
 from pkgrepo.storage.catalog.server.layout_pending import Backlog, backlog
 from pkgrepo.storage.catalog.server.repositories import all_repositories
 from pkgrepo.storage.catalog.usage_counts import CacheCounts, all_cache_counts
-from pkgrepo.storage.pools import Pools
 from pkgrepo.webhooks.sender import WebhookSender
 
 _COUNTS = {"hit": "hits", "miss": "misses", "confirmed": "confirmed", "stale": "stale", "absent": "absent"}

@@ -20,8 +20,8 @@ from pkgrepo.gateway.responses.content import SMALL
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.storages.schema import NewStorage, StorageSettings
 from pkgrepo.model import Storage
-from pkgrepo.storage.blobs.s3.bucket import BucketFailed
-from pkgrepo.storage.blobs.s3.signing import AccessKey, BucketPlace
+from pkgrepo.s3.bucket import BucketFailed
+from pkgrepo.s3.places import AccessKey, BucketPlace
 from pkgrepo.storage.blobs.s3.store import BucketBlobStore
 from pkgrepo.storage.buckets import StorageBuckets, address_of
 from pkgrepo.storage.catalog.server import storages

@@ -25,6 +25,7 @@ from twisted.python.failure import Failure
 
 from pkgrepo.concurrency.batches import BatchDelay, Batches
 from pkgrepo.concurrency.lru import Lru
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import BlobMissing, PkgrepoError
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
@@ -38,7 +39,6 @@ from pkgrepo.storage.blobs.durability import memory_file
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
-from pkgrepo.storage.pools import Pools
 
 BATCH: Final = 500  # rows removed by one transaction
 STORED_TOGETHER: Final = 64  # answers; one transaction should take some milliseconds

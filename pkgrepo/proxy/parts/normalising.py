@@ -21,10 +21,10 @@ from typing import Final
 from attrs import frozen
 from twisted.logger import Logger
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.interfaces import IBlobUpload
 from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.publish.staged import Staged
-from pkgrepo.storage.pools import Pools
 
 from .jobs import Job, NormalisingFailed, normalise
 from .supervisor import Supervisor

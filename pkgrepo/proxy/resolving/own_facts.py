@@ -23,6 +23,7 @@ import msgspec
 from attrs import define, evolve, field, frozen
 from twisted.logger import Logger
 
+from pkgrepo.concurrency.pools import Pool
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.failure_log import FailureLog
@@ -50,7 +51,6 @@ from pkgrepo.storage.catalog.file_facts import (
     place_of,
 )
 from pkgrepo.storage.catalog.packages import files
-from pkgrepo.storage.pools import Pool
 
 Inspect = Callable[[Pool, int, File, Callable[[int | bytes], Any]], Awaitable[Any]]
 

@@ -24,6 +24,7 @@ from typing import TypeVar
 
 from attrs import evolve
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.concurrency.single_flight import StampCache
 from pkgrepo.concurrency.together import together
 from pkgrepo.errors import NotFound, UpstreamFailed
@@ -53,7 +54,6 @@ from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.packages.versions import list_versions, sorted_texts
 from pkgrepo.storage.catalog.rows import to_ms
 from pkgrepo.storage.catalog.upstream_documents import LACKING
-from pkgrepo.storage.pools import Pools
 
 from .serving import HostedMember, Member, Members, UpstreamMember
 from .upstream_members import Found, UpstreamMembers

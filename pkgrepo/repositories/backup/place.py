@@ -18,23 +18,22 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, ParamSpec, Protocol, TypeVar
-from urllib.parse import urlsplit
 from uuid import NAMESPACE_OID, uuid5
 
-from attrs import evolve, frozen
+from attrs import evolve
 
-from pkgrepo.errors import BlobMissing, Conflict, Invalid, NotFound
+from pkgrepo.concurrency.pools import Pools
+from pkgrepo.errors import BlobMissing, Conflict, NotFound
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import BlobInfo
+from pkgrepo.s3.bucket import Bucket
+from pkgrepo.s3.places import Destination
+from pkgrepo.s3.requests import digest_body
 from pkgrepo.small_files import OWNER_ONLY, fsync_path, replace_file
 from pkgrepo.storage.blobs.durability import storage_error
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
-from pkgrepo.storage.blobs.s3.bucket import Bucket
-from pkgrepo.storage.blobs.s3.parts import Spool
-from pkgrepo.storage.blobs.s3.signing import BucketPlace
+from pkgrepo.storage.blobs.s3.spool import Spool
 from pkgrepo.storage.blobs.s3.store import BucketBlobStore
-from pkgrepo.storage.blobs.s3.upload import digest_body
-from pkgrepo.storage.pools import Pools
 from pkgrepo.storage.process_lock import Lease
 
 P = ParamSpec("P")
@@ -42,43 +41,7 @@ T = TypeVar("T")
 
 CONTENT: Final = "content"
 FOLDERS: Final = ("backups", "keys")
-S3: Final = "s3://"
 _NAME: Final = re.compile(r"(backups|keys)/[A-Za-z0-9][A-Za-z0-9.-]{0,120}")
-
-
-@frozen(kw_only=True)
-class Destination:
-    """
-    What names a place: ``address`` is the path of a folder, or ``s3://bucket/prefix``; the rest is about buckets.
-
-    Credentials for a bucket are found in the environment, in files or of the instance.
-    """
-
-    address: str
-    endpoint: str = ""
-    region: str = "us-east-1"
-    path_style: bool = True
-    ca_file: str = ""
-
-    @property
-    def bucket(self) -> BucketPlace | None:
-        """The bucket, or None for a folder. :raises Invalid: the address or the endpoint is missing or malformed"""
-        if not self.address.startswith(S3):
-            return None
-        parts = urlsplit(self.address)
-        if not parts.netloc or "@" in parts.netloc or parts.query or parts.fragment:
-            raise Invalid(f"{self.address!r} is no address such as s3://bucket/prefix")
-        if not self.endpoint:
-            raise Invalid("a bucket needs the address of its server (--endpoint, or backup.endpoint)")
-        prefix = parts.path.strip("/")
-        return BucketPlace(
-            endpoint=self.endpoint,
-            bucket=parts.netloc,
-            region=self.region,
-            prefix=f"{prefix}/" if prefix else "",
-            path_style=self.path_style,
-            ca_file=self.ca_file,
-        )
 
 
 class Place(Protocol):

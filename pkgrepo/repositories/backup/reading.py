@@ -11,6 +11,7 @@ from typing import Final
 
 from attrs import Factory, define
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.concurrency.together import together
 from pkgrepo.errors import DigestMismatch, Invalid, NotFound, PkgrepoError
 from pkgrepo.model import BlobInfo
@@ -18,7 +19,6 @@ from pkgrepo.repositories.context import FAILURES, reason_of
 from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.repositories.upkeep.verify import digest_of
 from pkgrepo.small_files import private_opener
-from pkgrepo.storage.pools import Pools
 
 from .manifests import LOST, Entry, Manifest, Part, decode, id_of, is_manifest, key_name, read_list
 from .place import Place, content_id

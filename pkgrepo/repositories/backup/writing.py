@@ -41,6 +41,7 @@ from pkgrepo.repositories.upkeep.blob_copies import copy_file
 from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.repositories.upkeep.storage_move import move_copy
 from pkgrepo.repositories.upkeep.verify import digest_of
+from pkgrepo.s3.places import Destination
 from pkgrepo.storage.blobs.durability import storage_error
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.engine.schema import load_schema
@@ -49,7 +50,7 @@ from pkgrepo.storage.secret_box import SecretBox
 
 from .ledger import Ledger, Wanted
 from .manifests import FORM, LOST, Manifest, Part, decode, encode, id_of, key_name, read_list, sha256_of
-from .place import Destination, Place, content_id, open_place
+from .place import Place, content_id, open_place
 from .reading import BackupProblem, get_part, list_backups
 
 PAGE: Final = 200

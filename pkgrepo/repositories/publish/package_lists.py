@@ -22,12 +22,12 @@ from typing import Final, Generic, Protocol, TypeVar
 from attrs import Factory, define, frozen
 
 from pkgrepo.concurrency.gil import GilReleaser
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Document, Repository
 from pkgrepo.repositories.publish.splicing import Renderer, Spliced
 from pkgrepo.storage.catalog.packages import events
-from pkgrepo.storage.pools import Pools
 
 CHUNK: Final = 256  # packages rendered together; a chunk of twice as many is split
 GROUP_SIZE: Final = 64 * 1024  # bytes compressed together, about 2 ms

@@ -20,11 +20,11 @@ from attrs import define
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 
+from pkgrepo.concurrency.pools import Pool
 from pkgrepo.errors import PkgrepoError, StorageFailed
 from pkgrepo.interfaces import IBlobStore, IBlobUpload, IGrowingFiles
 from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.publish.room import Room
-from pkgrepo.storage.pools import Pool
 
 log = Logger()
 

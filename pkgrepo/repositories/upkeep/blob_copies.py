@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from contextlib import aclosing, suppress
 from pathlib import Path
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import BlobMissing, PkgrepoError
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import BlobInfo, Storage
@@ -14,7 +15,6 @@ from pkgrepo.repositories.layout.updater import open_writer
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.blobs.gc import BlobReference
 from pkgrepo.storage.layout_folder import layout_folder_of
-from pkgrepo.storage.pools import Pools
 
 PIECE = 1024 * 1024
 GENERATIONS = 16  # copies of the same bytes in one storage that are tried

@@ -11,6 +11,7 @@ from typing import Any
 
 from attrs import Factory, define
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import BlobInfo, Repository, Storage
@@ -29,7 +30,6 @@ from pkgrepo.storage.catalog.blobs.gc import BlobReference, blob_references, blo
 from pkgrepo.storage.catalog.packages import events, files, packages
 from pkgrepo.storage.catalog.packages.files import packages_with_tombstones
 from pkgrepo.storage.layout_folder import layout_folder_of
-from pkgrepo.storage.pools import Pools
 
 from .blob_copies import BlobRepair
 

@@ -19,12 +19,12 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from pkgrepo.concurrency.lru import Lru
+from pkgrepo.concurrency.pools import DiskQueue, Pools
 from pkgrepo.errors import BlobMissing, PkgrepoError, StorageFull, TooLarge, TooManyOpenFiles
 from pkgrepo.interfaces import IBlobStore, IBlobUpload, IGrowingFiles
 from pkgrepo.storage.blobs.paths import scan_blobs, sweep_uploads
 from pkgrepo.storage.blobs.upload import UploadState
 from pkgrepo.storage.free_space import free_and_total, low_water
-from pkgrepo.storage.pools import DiskQueue, Pools
 
 from .digester import Digester
 from .durability import Durability, Fsync, storage_error

@@ -9,10 +9,10 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IConsumer, IPushProducer
 from zope.interface import implementer
 
+from pkgrepo.concurrency.pools import Pool
 from pkgrepo.errors import StorageFailed
 from pkgrepo.interfaces import IBlob
 from pkgrepo.storage.blobs.durability import read_cached
-from pkgrepo.storage.pools import Pool
 
 from .durability import storage_error
 

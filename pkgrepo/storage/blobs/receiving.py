@@ -24,10 +24,10 @@ from typing import Protocol, Self
 
 from twisted.internet.defer import CancelledError
 
+from pkgrepo.concurrency.pools import DiskQueue
 from pkgrepo.errors import PkgrepoError, SizeMismatch, TooLarge
 from pkgrepo.model import BlobInfo
 from pkgrepo.storage.blobs.durability import memory_file
-from pkgrepo.storage.pools import DiskQueue
 
 from .digester import Digester, check_digests
 from .paths import new_locator

@@ -19,10 +19,10 @@ from twisted.internet.interfaces import IPullProducer, IPushProducer
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from pkgrepo.concurrency.pools import DiskQueue
 from pkgrepo.errors import PkgrepoError, StorageFailed, TooManyOpenFiles
 from pkgrepo.storage.blobs.digester import Digester
 from pkgrepo.storage.blobs.durability import storage_error
-from pkgrepo.storage.pools import DiskQueue
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -39,12 +39,12 @@ from twisted.internet.defer import CancelledError
 from zope.interface import implementer
 
 from pkgrepo.concurrency.batches import Batches
+from pkgrepo.concurrency.pools import DiskQueue, Pool
 from pkgrepo.interfaces import IBlobUpload
 from pkgrepo.storage.blobs.durability import Durability
 from pkgrepo.storage.blobs.paths import FIRST_FILE, is_upload_file
 from pkgrepo.storage.blobs.receiving import Phase, ReceivedUpload
 from pkgrepo.storage.blobs.upload_file import UploadFile
-from pkgrepo.storage.pools import DiskQueue, Pool
 
 VERSION = 1
 TOGETHER: Final = 64  # files of several commits; each has a descriptor meanwhile

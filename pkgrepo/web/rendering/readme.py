@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 from markupsafe import Markup, escape
 
 from pkgrepo.concurrency.lru import SizedCache
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.concurrency.single_flight import SingleFlight
-from pkgrepo.storage.pools import Pools
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Invalid
 from pkgrepo.gateway.imported.described import with_names
 from pkgrepo.gateway.imported.items import Item, SourcePackage, Taking
@@ -15,7 +16,6 @@ from pkgrepo.gateway.mirrored.places import LockFile, Mirrored, by_listing, is_v
 from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
-from pkgrepo.storage.pools import Pools
 
 from .index import document_request, make_release
 from .names import NAME, check_name, parse_path

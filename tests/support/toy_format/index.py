@@ -7,6 +7,7 @@ from datetime import datetime
 
 import msgspec
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Invalid, existing
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo, File, NewFile, Package, Version
@@ -21,7 +22,6 @@ from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.repositories.semver import highest_version, parse_version
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import packages, versions
-from pkgrepo.storage.pools import Pools
 from pkgrepo.untrusted.strict_json import decode_typed
 
 from .names import INDEX, parse_path, sort_key

@@ -9,9 +9,9 @@ from twisted.internet.defer import CancelledError
 from twisted.internet.protocol import Factory
 
 from pkgrepo.composition import twins
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.repositories.upkeep.twins import TwinPlan
-from pkgrepo.storage.pools import Pools
 
 PLAN = TwinPlan(name="cdn", repository="main/npm", target="s3://bucket/npm", every_s=10)
 

@@ -19,6 +19,7 @@ from typing import Any, Final
 import msgspec
 from attrs import evolve
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.formats.conda.description import meta_of
 from pkgrepo.formats.conda.index.documents import CHANNELDATA, CURRENT, REPODATA, RUN_EXPORTS
@@ -48,7 +49,6 @@ from pkgrepo.repositories.policy.facts import UNREADABLE
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files, packages, versions
-from pkgrepo.storage.pools import Pools
 
 
 async def make_release(file: RemoteFile, staged: Staged, blob: BlobInfo, pools: Pools) -> Release:

@@ -16,6 +16,7 @@ from typing import Final
 from attrs import define, evolve, frozen
 
 from pkgrepo.auth.permissions.admission import Road, admit_server
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import (
     Invalid,
     NotFound,
@@ -50,7 +51,6 @@ from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.images.manifests import Manifest, find_manifest, find_tagged, has_manifests
 from pkgrepo.storage.catalog.packages.packages import find_package
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
-from pkgrepo.storage.pools import Pools
 
 ACCEPT: Final = {"Accept": ", ".join((OCI_INDEX, OCI_IMAGE, DOCKER_LIST, DOCKER_IMAGE, OCI_ARTIFACT))}
 STALE_IF_GONE_S: Final = 7 * 86_400  # time to notice, and to bring back, what upstream has removed

@@ -18,6 +18,7 @@ from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
 from pkgrepo.archives.source import Source
+from pkgrepo.concurrency.pools import Pool
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.maven.deploy.contents import Contents, check_digests, read_entries
 from pkgrepo.formats.maven.deploy.problems import Problems
@@ -30,7 +31,6 @@ from pkgrepo.model import BlobInfo, Repository
 from pkgrepo.model.deployments import Deployment, StagedFile
 from pkgrepo.repositories.publish.deployments import stage_files
 from pkgrepo.repositories.publish.staged import Staged
-from pkgrepo.storage.pools import Pool
 
 log = Logger()
 

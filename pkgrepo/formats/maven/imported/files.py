@@ -7,6 +7,7 @@ from typing import Final
 
 from attrs import evolve, frozen
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.maven.configuration import PushRules
 from pkgrepo.formats.maven.metadata.reading import LARGEST as METADATA_SIZE
@@ -33,7 +34,6 @@ from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.packages.tree import check_place
-from pkgrepo.storage.pools import Pools
 
 ODD: Final = "odd"  # the attribute with what is wrong with a POM
 

@@ -18,6 +18,7 @@ from typing import Final, Protocol
 import msgspec
 from attrs import frozen
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Conflict, Invalid, Outdated, TooLarge
 from pkgrepo.formats.maven.metadata.document import (
     UPLOADED,
@@ -51,7 +52,6 @@ from pkgrepo.repositories.publish.plain_files import put_plain_file
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import files, packages, versions
-from pkgrepo.storage.pools import Pools
 
 ATTEMPTS: Final = 100  # to replace a plain file that other clients replace at the same time
 FOLDED_SIZE: Final = 64 * 1024  # bytes of what a plain file's row keeps of it

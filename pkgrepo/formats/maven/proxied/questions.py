@@ -30,6 +30,7 @@ from urllib.parse import quote
 import msgspec
 from attrs import frozen
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.formats.maven.metadata.reading import SnapshotFile, version_fragment
 from pkgrepo.formats.maven.names import is_snapshot, package_directory
@@ -56,7 +57,6 @@ from pkgrepo.repositories.policy.facts import UNREADABLE
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files, versions
-from pkgrepo.storage.pools import Pools
 
 from .normaliser import BUILD, VERSION
 

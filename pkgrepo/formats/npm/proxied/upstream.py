@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 from attrs import evolve
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.packument.document import (
     FULL,
@@ -37,7 +38,6 @@ from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.splicing import BASE
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files, versions
-from pkgrepo.storage.pools import Pools
 from pkgrepo.untrusted.strict_json import ERRORS, describe
 
 KEYS: Final = "-/npm/v1/keys"

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.names import tarball_name
 from pkgrepo.formats.npm.paths import tarball_path
@@ -19,7 +20,6 @@ from pkgrepo.model import BlobInfo, NewFile
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.repositories.semver import Version
-from pkgrepo.storage.pools import Pools
 
 from .manifest import MAPS, StoredManifest, clean_manifest, is_map, make_dist, with_packed_fields
 from .tarball import TarballContents, read_tarball

@@ -20,6 +20,7 @@ import msgspec
 from attrs import evolve
 
 from pkgrepo.archives.source import Source
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.index.indexing import file_entry
 from pkgrepo.formats.python.index.pages import (
@@ -54,7 +55,6 @@ from pkgrepo.repositories.policy.facts import UNREADABLE
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files, versions
-from pkgrepo.storage.pools import Pools
 
 # As pip asks: what HTML cannot express is lost.
 ACCEPT: Final = (

@@ -25,6 +25,7 @@ from attrs import frozen
 
 from pkgrepo.archives.source import LIMITS, Source
 from pkgrepo.archives.zip_archive import ZipArchive
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python.limits import METADATA_SIZE
 from pkgrepo.formats.python.names import METADATA, PROVENANCE, PROVENANCE_TYPE, SIGNATURE, FileName, file_path
@@ -33,7 +34,6 @@ from pkgrepo.formats.python.upload.metadata import check_identity, meta_json, pa
 from pkgrepo.model import BlobInfo, NewFile
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
-from pkgrepo.storage.pools import Pools
 
 FILE_TYPE: Final = "application/octet-stream"
 MOST_UNPACKED: Final = 4 * 1024**3  # bytes of an archive that are read to see whether it is whole

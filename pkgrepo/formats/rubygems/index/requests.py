@@ -15,6 +15,7 @@ from typing import Final
 
 from attrs import Factory, frozen
 
+from pkgrepo.concurrency.pools import Pool
 from pkgrepo.formats.rubygems.index.gem_lists import BINARY_TYPE, GEM_LISTS, NAMES, GemRows, VersionsLists
 from pkgrepo.formats.rubygems.index.indexing import make_documents
 from pkgrepo.formats.rubygems.index.info import INFO, TEXT_TYPE
@@ -32,7 +33,6 @@ from pkgrepo.http.responses import Fields, Response
 from pkgrepo.model import Action, Document, Repository
 from pkgrepo.repositories.publish.package_lists import PackageLists
 from pkgrepo.storage.catalog import index_documents
-from pkgrepo.storage.pools import Pool
 
 CODINGS: Final = (b"gzip", b"identity")
 MAX_AGE: Final = b"max-age=60, public"

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from attrs import evolve, frozen
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.rubygems.gemspec import meta_of, spec_of
 from pkgrepo.formats.rubygems.index.info import HEAD, INFO, info_line, info_md5, render_time
@@ -47,7 +48,6 @@ from pkgrepo.repositories.policy.facts import UNREADABLE
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files, packages, versions
-from pkgrepo.storage.pools import Pools
 
 _ANY: Final = "*/*"
 

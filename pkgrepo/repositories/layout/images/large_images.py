@@ -12,6 +12,7 @@ from contextlib import ExitStack, aclosing, suppress
 from itertools import islice
 
 from pkgrepo.archives.image_layout import LAYOUT_CONTENT
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import BlobMissing, Invalid
 from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.repositories.layout.images.directory import tag_entry, tags_form
@@ -20,7 +21,6 @@ from pkgrepo.repositories.layout.writer import Plan
 from pkgrepo.storage.catalog.images import contents
 from pkgrepo.storage.catalog.images.contents import Descriptor, StoredTag
 from pkgrepo.storage.layout_folder import Draft, LayoutFolder
-from pkgrepo.storage.pools import Pools
 
 from .changes import Changed, ImageChanges, read_before, read_changed, resolve_changes
 from .directory import INDEX_FORM, ImageLayoutWriter, index_entry, loose_key, tag_index_entries, tag_key

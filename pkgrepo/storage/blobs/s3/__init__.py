@@ -1,6 +1,5 @@
 """
-Blobs in a bucket of a store that speaks the S3 protocol.
+Blobs in a bucket, by L{pkgrepo.s3}.
 
-`store` makes an `upload` or opens a copy for `reading`. Both use `bucket`, the operations on objects, which builds and
-reads the `documents` of the protocol. Its `requests` are signed by `signing`, sent, and repeated after failures.
+`store` makes an `upload`, whose bytes pass through the temporary files of `spool`, or opens a copy for `reading`.
 """

@@ -10,23 +10,23 @@ from uuid import uuid4
 from zope.interface import implementer
 
 from pkgrepo.concurrency.lru import Lru
+from pkgrepo.concurrency.pools import DiskQueue, Pools
 from pkgrepo.errors import BlobMissing, Conflict, TooLarge
 from pkgrepo.interfaces import IBlobAddresses, IBlobStore, IBlobUpload
+from pkgrepo.s3.bucket import Bucket
+from pkgrepo.s3.documents import Part
+from pkgrepo.s3.parts import PART, PartSender
+from pkgrepo.s3.places import BucketPlace
+from pkgrepo.s3.requests import Body, digest_body, make_requests
 from pkgrepo.storage.blobs.digester import Digester
 from pkgrepo.storage.blobs.durability import storage_error
 from pkgrepo.storage.blobs.paths import format_text, is_upload_id, new_upload_id, read_format
-from pkgrepo.storage.blobs.s3.parts import Spool, SpoolFile
-from pkgrepo.storage.blobs.s3.signing import BucketPlace
+from pkgrepo.storage.blobs.s3.spool import Spool, SpoolFile
 from pkgrepo.storage.blobs.s3.upload import SuspendedUpload, decode_state
-from pkgrepo.storage.pools import DiskQueue, Pools
 
-from .bucket import Bucket
-from .documents import Part
 from .names import BLOBS, FORMAT, UPLOADS, is_locator, parts_locator, rest_prefix, upload_of_parts, upload_of_rest
-from .parts import PART, PartSender
-from .reading import BucketBlob, read_range
-from .requests import Body, make_requests
-from .upload import BucketUpload, commit_together, digest_body
+from .reading import BucketBlob
+from .upload import BucketUpload, commit_together
 
 REDIRECT_S = 300  # seconds in which a redirected client must begin to read, by the clock of the bucket
 CACHED_DIGESTERS = 1024  # suspended uploads whose hash state is kept in memory, about 1 KiB each
@@ -85,7 +85,7 @@ class BucketBlobStore:
         :raises Conflict: it belongs to another storage, or holds other things, or is missing
         :raises StorageFailed: the bucket cannot be read or written
         """
-        self._requests = await make_requests(self._place, self._pools)
+        self._requests = await make_requests(self._place, self._pools.disk)
         self._bucket = Bucket(self._requests, prefix=self._place.prefix, storage=self.name)
         found = await self._read_format()
         if found is None and create and await self._bucket.list_page("", limit=1):
@@ -154,7 +154,7 @@ class BucketBlobStore:
         try:
             sent = await self._sent_parts(upload_id, known)
             if known.rest is not None:
-                async for chunk in read_range(self._bucket, known.rest, self.name):
+                async for chunk in self._bucket.read(known.rest):
                     await queue.run(file.append, chunk)
             if file.size != known.rest_size:
                 raise BlobMissing(upload_id)
@@ -260,7 +260,7 @@ class BucketBlobStore:
     async def _read_format(self) -> str | None:
         """The id of the storage there; None if there is none. :raises Conflict: it is of another version"""
         try:
-            data = b"".join([chunk async for chunk in read_range(self._bucket, FORMAT, self.name)])
+            data = b"".join([chunk async for chunk in self._bucket.read(FORMAT)])
         except BlobMissing:
             return None
         return read_format(data.decode("utf-8", "replace"), self._where)

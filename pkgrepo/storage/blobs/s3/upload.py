@@ -13,7 +13,6 @@ is made: if another process goes on with such an upload, the digests are compute
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -23,19 +22,20 @@ from twisted.internet.defer import CancelledError, Deferred, DeferredList, Defer
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from pkgrepo.concurrency.pools import DiskQueue
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import PkgrepoError, StorageFailed
 from pkgrepo.interfaces import IBlobUpload
 from pkgrepo.model import BlobInfo
+from pkgrepo.s3.bucket import Bucket
+from pkgrepo.s3.parts import PART, PartSender
+from pkgrepo.s3.requests import Body
 from pkgrepo.storage.blobs.digester import Digester
 from pkgrepo.storage.blobs.receiving import Phase, ReceivedUpload
-from pkgrepo.storage.blobs.s3.bucket import Bucket
 from pkgrepo.storage.blobs.s3.names import BLOBS, new_rest_key, parts_locator, rest_prefix
-from pkgrepo.storage.blobs.s3.parts import PART, PartSender, SpoolFile
 from pkgrepo.storage.blobs.s3.reading import digest_object
-from pkgrepo.storage.blobs.s3.requests import Body
+from pkgrepo.storage.blobs.s3.spool import SpoolFile
 from pkgrepo.storage.blobs.slice_writer import HIGH_WATER
-from pkgrepo.storage.pools import DiskQueue
 
 VERSION = 1
 
@@ -347,8 +347,3 @@ async def _all(works: Sequence[Awaitable[None]]) -> None:
 
 async def _coroutine(work: Awaitable[None]) -> None:
     await work
-
-
-def digest_body(data: bytes) -> Body:
-    """A body with its digest; for small ones, in the calling thread."""
-    return Body(data, hashlib.sha256(data).hexdigest())

@@ -13,6 +13,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorFromThreads
 from zope.interface import implementer
 
+from pkgrepo.concurrency.pools import Pool
 from pkgrepo.interfaces import ICatalog, Reader, Row, Transaction
 from pkgrepo.small_files import ensure_private, private_opener, tighten
 from pkgrepo.storage.catalog.engine.commands import CommandQueue
@@ -28,7 +29,6 @@ from pkgrepo.storage.catalog.engine.connections import (
 from pkgrepo.storage.catalog.engine.generation import CommitCount, Generation, GenerationPin, WriteLock
 from pkgrepo.storage.catalog.engine.schema import Schema, load_schema, upgrade
 from pkgrepo.storage.catalog.engine.writer import SqliteBatches
-from pkgrepo.storage.pools import Pool
 
 # Of all tables (0x10000) that changed much (0x02), from some rows of each (0x10): 0.4 s of processor time for 1,000,000
 # packages, instead of 1.8 s from all rows.

@@ -33,8 +33,8 @@ import psycopg
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorFromThreads
 
+from pkgrepo.concurrency.pools import Pool
 from pkgrepo.storage.catalog.postgresql.sessions import SERVER_ERRORS, Address, Session, explain, open_member
-from pkgrepo.storage.pools import Pool
 from pkgrepo.storage.process_lock import number_of
 
 CHANNEL: Final = "pkgrepo_news"

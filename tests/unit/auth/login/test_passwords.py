@@ -28,8 +28,8 @@ from pkgrepo.auth.login.passwords import (
     generate_password,
     hold_permit,
 )
+from pkgrepo.concurrency.pools import Pool
 from pkgrepo.errors import Invalid, TooManyAttempts
-from pkgrepo.storage.pools import Pool
 from tests.support.auth import PASSWORD, InlineThreads
 from tests.support.quick_starts import FAST
 from tests.support.timeouts import TIMEOUT_S

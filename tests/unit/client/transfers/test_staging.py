@@ -10,6 +10,7 @@ from pkgrepo.archives.zip_archive import ZipArchive
 from pkgrepo.client.transfers.deploy import read_authorization
 from pkgrepo.client.transfers.staging import PIECE, read_staging, zip_pieces
 from pkgrepo.errors import Invalid
+from pkgrepo.formats.maven.paths import ArtifactFile, Checksum, PlainFile, parse_text
 from tests.support.maven_bundles import artifact, with_checksums
 
 MEMBERS = with_checksums({**artifact("com.example", "app", "1.0"), **artifact("com.example", "lib", "2.0-SNAPSHOT")})
@@ -41,6 +42,49 @@ def test_metadata_is_left_out_silently_and_other_files_and_links_by_name(folder)
     found = read_staging(folder)
     assert len(found.files) == len(MEMBERS)
     assert found.left_out == ("com/example/app/1.0/app-1.0-link.jar", "com/example/app/1.0/notes.txt")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "com/example/app/1.0/app-1.0.jar",
+        "com/example/app/1.0/app-1.0.jar.asc.sha256",
+        "com/example/app/1.0/app-1.0-sources.tar.gz",
+        "com/example/app/1.0/app-1.0-.jar",
+        "com/example/app/1.0/app-1.0..jar",
+        "com/example/app/1.0/app-1.0.",
+        "com/example/app/1.0/app-1.0",
+        "com/example/app/1.0/app-1.0notes.txt",
+        "com/example/app/1.0/app-1.0.1.jar",
+        "com/example/app/1.0/_remote.repositories",
+        "com/example/app/1-a/app-1-a-b.jar",
+        "com/example/app/1.1-SNAPSHOT/app-1.1-SNAPSHOT.pom",
+        "com/example/app/1.1-SNAPSHOT/app-1.1-20240102.030405-6.pom",
+        "com/example/app/1.1-SNAPSHOT/app-1.1-20240102.030405-6-sources.jar.md5",
+        "com/example/app/1.1-SNAPSHOT/app-1.1-20240102.030405.jar",
+        "com/example/app/1.1-snapshot/app-1.1-20240102.030405-6.jar",
+        "com/example/app/1.1SNAPSHOT/app-1.1-20240102.030405-6.jar",
+        "com/example/app/SNAPSHOT/app-20240102.030405-6.jar",
+        "com/example/app/1.0/sub/app-1.0.jar",
+        "com.example/app/1.0/app-1.0.jar",
+        "com/a:b/1.0/a:b-1.0.jar",
+        "g/app/1.0/app-1.0.jar",
+        "app/1.0/app-1.0.jar",
+        "app-1.0.jar",
+        "maven-metadata.xml",
+        "com/example/app/1.1-SNAPSHOT/maven-metadata.xml.sha512",
+        "com/example/app/repo-metadata.xml",
+        "com/example/app/maven-metadata-local.xml",
+    ],
+)
+def test_what_is_taken_is_what_the_server_takes_for_a_file_of_an_artifact(tmp_path, path):
+    (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / path).write_bytes(b"x")
+    found = read_staging(tmp_path)
+    meant = parse_text(path)
+    meant = meant.of if isinstance(meant, Checksum) else meant
+    assert [each.path for each in found.files] == ([path] if isinstance(meant, ArtifactFile) else [])
+    assert found.left_out == ((path,) if isinstance(meant, PlainFile) else ())
 
 
 def test_the_archive_is_one_that_the_server_reads_and_always_the_same(folder):

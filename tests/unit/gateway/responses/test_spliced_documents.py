@@ -13,6 +13,7 @@ from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.gateway.responses.content import document_response
 from pkgrepo.gateway.responses.long_bodies import UNPACKED
 from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
@@ -20,7 +21,6 @@ from pkgrepo.gateway.responses.view_turns import ViewTurns
 from pkgrepo.http.responses import Content
 from pkgrepo.proxy.resolving.serving import PackageState
 from pkgrepo.repositories.publish.splicing import Renderer, Spliced
-from pkgrepo.storage.pools import Pools
 
 FORM = "form"
 URL = "http://h"

@@ -5,11 +5,11 @@ from twisted.internet.defer import CancelledError
 from twisted.internet.task import Clock as ReactorClock
 
 from pkgrepo.errors import Conflict, StorageFull
-from pkgrepo.repositories.backup.place import Destination
 from pkgrepo.repositories.backup.runs import BackupPlan, BackupRuns, BackupSchedule
 from pkgrepo.repositories.backup.writing import BackupOptions, BackupReport
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.upkeep.jobs import Jobs
+from pkgrepo.s3.places import Destination
 from pkgrepo.storage.catalog.blobs.gc import BACKUP
 from tests.support.catalog import MemoryCatalog
 from tests.support.repositories import NOW

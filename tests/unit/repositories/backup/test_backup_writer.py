@@ -13,7 +13,7 @@ import pytest
 from pkgrepo.errors import Conflict, Invalid, NotFound, StorageFailed, StorageFull
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.backup.manifests import LOST, decode, read_list
-from pkgrepo.repositories.backup.place import Destination, open_place
+from pkgrepo.repositories.backup.place import open_place
 from pkgrepo.repositories.backup.reading import (
     BackupProblem,
     check_blobs,
@@ -26,6 +26,7 @@ from pkgrepo.repositories.backup.writing import BackupOptions, BackupReport, Bac
 from pkgrepo.repositories.publish.package_changes import remove_files
 from pkgrepo.repositories.upkeep.gc import GarbageCollector, GcOptions
 from pkgrepo.repositories.upkeep.jobs import NoProgress
+from pkgrepo.s3.places import Destination
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.blobs.gc import BACKUP
 from pkgrepo.storage.catalog.engine.online_copy import seal

@@ -9,10 +9,10 @@ import pytest
 import pytest_twisted
 from twisted.internet import reactor
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Conflict, StorageFailed, StorageFull
 from pkgrepo.storage.blobs import durability, filesystem
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
-from pkgrepo.storage.pools import Pools
 
 GIB = 1024**3
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest_twisted
 from twisted.internet import reactor
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
 from pkgrepo.storage.blobs.moving import MovingBlobStore
-from pkgrepo.storage.pools import Pools
 from tests.support.inprocess_server import until
 
 

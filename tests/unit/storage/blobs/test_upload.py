@@ -10,10 +10,10 @@ import pytest_twisted
 from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import StorageFailed
 from pkgrepo.storage.blobs.durability import Durability
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
-from pkgrepo.storage.pools import Pools
 from tests.support.blob_checks import files_below
 from tests.support.socket_server import turn
 from tests.support.timeouts import TIMEOUT_S

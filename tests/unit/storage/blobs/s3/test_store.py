@@ -11,15 +11,15 @@ import pytest
 import pytest_twisted
 from twisted.internet import reactor
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import BlobMissing, Conflict
+from pkgrepo.s3.documents import Part
+from pkgrepo.s3.places import AccessKey, BucketPlace
 from pkgrepo.storage.blobs.paths import new_upload_id
 from pkgrepo.storage.blobs.s3 import store as module
-from pkgrepo.storage.blobs.s3.documents import Part
-from pkgrepo.storage.blobs.s3.parts import Spool
-from pkgrepo.storage.blobs.s3.signing import AccessKey, BucketPlace
+from pkgrepo.storage.blobs.s3.spool import Spool
 from pkgrepo.storage.blobs.s3.store import BucketBlobStore
 from pkgrepo.storage.blobs.s3.upload import SuspendedUpload
-from pkgrepo.storage.pools import Pools
 
 PART = 1000  # bytes
 SUM = hashlib.sha256().hexdigest()
@@ -41,6 +41,11 @@ class FakeBucket:
     async def put(self, key: str, body: Any) -> None:
         self.objects.update(self.before_put)
         self.objects.setdefault(key, body.data)
+
+    async def read(self, key: str) -> AsyncIterator[bytes]:
+        if key not in self.objects:
+            raise BlobMissing(key)
+        yield self.objects[key]
 
     async def list_page(self, prefix: str, after: str = "", limit: int = 1000) -> Sequence[str]:
         self.objects.update(self.before_list)
@@ -66,13 +71,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> FakeBucket:
 
 
 @pytest_twisted.async_yield_fixture
-async def make_store(tmp_path: Path, bucket: FakeBucket, monkeypatch: pytest.MonkeyPatch) -> Any:
-    async def read_range(_bucket: object, key: str, _storage: str) -> AsyncIterator[bytes]:
-        if key not in bucket.objects:
-            raise BlobMissing(key)
-        yield bucket.objects[key]
-
-    monkeypatch.setattr(module, "read_range", read_range)
+async def make_store(tmp_path: Path, bucket: FakeBucket) -> Any:
     pools = Pools(reactor)  # type: ignore[arg-type]
     pools.start()
     place = BucketPlace("http://127.0.0.1:1", "b", "us-east-1", prefix="mine", key=AccessKey("id", "secret"))

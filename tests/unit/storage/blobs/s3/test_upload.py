@@ -12,15 +12,16 @@ import pytest_twisted
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 
+from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import StorageFailed
+from pkgrepo.s3.documents import Part
+from pkgrepo.s3.parts import PARALLEL, part_size
+from pkgrepo.s3.places import AccessKey, BucketPlace
 from pkgrepo.storage.blobs.paths import new_upload_id
 from pkgrepo.storage.blobs.s3 import names
-from pkgrepo.storage.blobs.s3.documents import Part
-from pkgrepo.storage.blobs.s3.parts import PARALLEL, Spool, part_size
-from pkgrepo.storage.blobs.s3.signing import AccessKey, BucketPlace
+from pkgrepo.storage.blobs.s3.spool import Spool
 from pkgrepo.storage.blobs.s3.store import BucketBlobStore
 from pkgrepo.storage.blobs.s3.upload import SuspendedUpload, decode_state
-from pkgrepo.storage.pools import Pools
 from tests.support.inprocess_server import until
 
 MIB = 1024 * 1024

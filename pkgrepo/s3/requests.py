@@ -25,6 +25,7 @@ from twisted.internet.task import deferLater
 from twisted.web.iweb import IBodyProducer, IPolicyForHTTPS
 from zope.interface import implementer
 
+from pkgrepo.concurrency.pools import Pool
 from pkgrepo.concurrency.time_limits import Patience, TimedOut, within
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.outbound.addresses import ANYWHERE
@@ -33,8 +34,7 @@ from pkgrepo.outbound.client import BodyLost, OutboundClient, ReceivedBody
 from pkgrepo.outbound.connection import Response
 from pkgrepo.outbound.head import HeadTooLarge, NotHttp
 from pkgrepo.outbound.http_proxies import ProxyChoice
-from pkgrepo.storage.blobs.s3.signing import BucketPlace
-from pkgrepo.storage.pools import Pools
+from pkgrepo.s3.places import BucketPlace
 from pkgrepo.tls_policy import make_policy
 
 from .documents import DocumentBroken, read_error_code
@@ -84,6 +84,11 @@ class Body:
 
     data: bytes
     sha256: str
+
+
+def digest_body(data: bytes) -> Body:
+    """A body with its digest, which is computed in the calling thread."""
+    return Body(data, hashlib.sha256(data).hexdigest())
 
 
 @frozen
@@ -154,11 +159,11 @@ class Incoming:
 class Requests:
     """Sends the requests of one store; ``policy`` verifies certificates."""
 
-    def __init__(self, place: BucketPlace, signer: Signer, policy: IPolicyForHTTPS, pools: Pools) -> None:
+    def __init__(self, place: BucketPlace, signer: Signer, policy: IPolicyForHTTPS, disk: Pool) -> None:
         self._base = place.base_url
         self._signer = signer
-        self._disk = pools.disk
-        reactor: Any = pools.reactor
+        self._disk = disk
+        reactor: Any = disk.reactor
         self._reactor = reactor
         ways = Ways(
             reactor=reactor,
@@ -268,14 +273,18 @@ class Requests:
         return Incoming(await patience.wait(self._client.request(method, url, signed, producer)), self._reactor)
 
 
-async def make_requests(place: BucketPlace, pools: Pools) -> Requests:
-    """What sends requests to a bucket. :raises Conflict: there are no credentials, or the certificates are damaged"""
+async def make_requests(place: BucketPlace, disk: Pool) -> Requests:
+    """
+    What sends requests to a bucket; ``disk`` runs what blocks.
+
+    :raises Conflict: there are no credentials, or the certificates are damaged
+    """
     try:
-        signer = await pools.disk(make_signer, place.region, place.key)
-        policy = await pools.disk(make_policy, [Path(each) for each in (place.ca_file,) if each])
+        signer = await disk(make_signer, place.region, place.key)
+        policy = await disk(make_policy, [Path(each) for each in (place.ca_file,) if each])
     except (CredentialsMissing, Invalid) as error:
         raise Conflict(f"bucket {place.bucket!r} cannot be used: {error}") from error
-    return Requests(place, signer, policy, pools)
+    return Requests(place, signer, policy, disk)
 
 
 def reason_of(error: Exception) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from pkgrepo.storage.blobs.s3.requests import PIECE, Producer
+from pkgrepo.s3.requests import PIECE, Producer
 
 
 class Consumer:

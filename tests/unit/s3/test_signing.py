@@ -1,7 +1,8 @@
 """The signature of a request."""
 
-from pkgrepo.storage.blobs.s3.requests import EMPTY
-from pkgrepo.storage.blobs.s3.signing import AccessKey, make_signer
+from pkgrepo.s3.places import AccessKey
+from pkgrepo.s3.requests import EMPTY
+from pkgrepo.s3.signing import make_signer
 
 
 def test_a_request_is_signed_with_the_digest_of_its_body():

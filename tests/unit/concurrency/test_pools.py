@@ -11,7 +11,7 @@ from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, ensureDeferred, gatherResults
 
 from pkgrepo.concurrency.gil import PAUSE_S, WORK_S, GilReleaser
-from pkgrepo.storage.pools import DiskQueue, Pool, Pools
+from pkgrepo.concurrency.pools import DiskQueue, Pool, Pools
 from tests.support.timeouts import TIMEOUT_S
 
 

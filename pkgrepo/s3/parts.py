@@ -1,123 +1,25 @@
 """
-Sends an object in parts while its bytes arrive; temporary files of uploads.
+Sends an object in parts while its bytes arrive.
 
 A part has 8 MiB, from the thousandth on 16 MiB, and so on: the 10,000 parts that the protocol allows reach 8 TiB. A few
 are sent at a time, each of them in memory.
-
-Bytes of uploads, and copies that a program wants as files, are in temporary files. Such a file has no name, so nothing
-of it is left after a crash. Its methods block.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
-import tempfile
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
 from twisted.internet.defer import CancelledError, Deferred, DeferredLock
 from twisted.python.failure import Failure
 
-from pkgrepo.errors import StorageFull
-from pkgrepo.storage.blobs.durability import forget
-from pkgrepo.storage.blobs.s3.bucket import OCTETS, Bucket
-from pkgrepo.storage.blobs.s3.documents import Part, render_parts
-from pkgrepo.storage.blobs.s3.requests import Body
-from pkgrepo.storage.free_space import free_and_total, low_water
+from pkgrepo.s3.bucket import OCTETS, Bucket
+from pkgrepo.s3.documents import Part, render_parts
+from pkgrepo.s3.requests import Body
 
 PART: Final = 8 * 1024 * 1024  # bytes; the protocol wants 5 MiB at least
 GROWTH: Final = 1000  # parts after which they have twice the size
 PARALLEL: Final = 3  # parts of one upload that are sent at once: 24 MiB of memory
-
-
-class Spool:
-    """Makes temporary files in ``folder`` while more than ``low`` bytes are free there; None for the default mark."""
-
-    def __init__(self, folder: Path, *, low: int | None) -> None:
-        self._folder = folder
-        self._low = low
-
-    def check_room(self, storage: str, size: int) -> None:
-        """Check the room for ``size`` bytes. :raises StorageFull: there is not enough; :raises OSError: unknown"""
-        free, total = free_and_total(self._folder)
-        if free - size < low_water(total, self._low):
-            raise StorageFull(storage)
-
-    def new_file(self) -> SpoolFile:
-        """Return a new file, which is created with its first bytes."""
-        return SpoolFile(self._folder)
-
-
-class SpoolFile:
-    """A temporary file, see L{ReadableFile}. It is closed by ``release``, and then empty."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._fd: int | None = None
-        self._error: OSError | None = None
-        self.size = 0
-
-    def append(self, data: bytes) -> None:
-        """Write at the end."""
-        self.check()
-        try:
-            fd = self._ready()
-            rest = memoryview(data)
-            while rest:
-                written = os.pwrite(fd, rest, self.size)
-                self.size += written
-                rest = rest[written:]
-        except OSError as error:
-            self._error = error
-            raise
-
-    def check(self) -> None:
-        """Check that no call has failed. :raises OSError: the first error"""
-        if self._error is not None:
-            raise self._error
-
-    def read(self, start: int, count: int) -> bytes:
-        """Return ``count`` bytes that were written before; fewer only at the end."""
-        self.check()
-        return os.pread(self._ready(), count, start)
-
-    def body(self, start: int, count: int) -> Body:
-        """Return ``count`` bytes from ``start`` as the body of a request. :raises OSError: they cannot be read"""
-        pieces = []
-        while count:
-            piece = self.read(start, count)
-            if not piece:
-                raise OSError("a temporary file has become shorter")
-            pieces.append(piece)
-            start += len(piece)
-            count -= len(piece)
-        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        return Body(data, hashlib.sha256(data).hexdigest())
-
-    def forget(self, start: int, count: int) -> None:
-        """Free the space of bytes that are not read again; the size stays."""
-        if self._fd is not None:
-            forget(self._fd, start, count)
-
-    def duplicate(self) -> int:
-        """Return a new descriptor of the file; the caller closes it."""
-        return os.dup(self._ready())
-
-    def release(self) -> None:
-        """Close the file; also twice."""
-        fd, self._fd = self._fd, None
-        if fd is not None:
-            with suppress(OSError):
-                os.close(fd)
-
-    def _ready(self) -> int:
-        if self._fd is None:
-            with tempfile.TemporaryFile(dir=self._folder) as file:
-                self._fd = os.dup(file.fileno())
-        return self._fd
 
 
 def part_size(number: int, first: int = PART) -> int:

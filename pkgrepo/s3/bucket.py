@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
 from datetime import datetime
 from typing import NoReturn
 
@@ -29,7 +30,9 @@ from .requests import Body, Incoming, Query, Requests, Unanswered, WholeResponse
 
 PAGE = 1000  # items; more are not sent at once
 OCTETS = "application/octet-stream"
+TRIES = 4  # requests for one range, when connections break
 
+_CONTENT_RANGE = re.compile(r"bytes ([0-9]+)-[0-9]+/([0-9]+)")
 _ABSENT = {"NoSuchKey", "NoSuchUpload", "404"}
 
 log = Logger()
@@ -109,6 +112,37 @@ class Bucket:
             self._fail("GET", key, str(error))
         finally:
             incoming.close()
+
+    async def read(self, key: str, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes, None]:
+        """
+        Yield an object from ``start`` to ``end`` (exclusive), or to its end.
+
+        A connection that ends early is followed by a request for the rest.
+
+        :raises BlobMissing: there is no such object; :raises StorageFailed: it cannot be read to there
+        """
+        tries = 0
+        while end is None or start < end:
+            async with self.get(key, start, end) as incoming:
+                if incoming is None:
+                    return
+                size = _size_of(incoming, start)
+                if size is None:
+                    self._fail("GET", key, "it answered another range, or no size")
+                last = size if end is None else min(end, size)
+                try:
+                    async with aclosing(incoming.chunks()) as chunks:
+                        async for chunk in chunks:
+                            start += len(chunk)
+                            yield chunk
+                except Unanswered as error:
+                    tries += 1
+                    log.info("reading {key!r} is continued: {reason}", key=key, reason=str(error))
+                    if tries < TRIES:
+                        continue
+            if start != last:
+                self._fail("GET", key, "only a part of it came")
+            return
 
     async def delete(self, key: str) -> None:
         """Remove an object; none is fine."""
@@ -247,6 +281,14 @@ class Bucket:
             reason=reason,
         )
         raise BucketFailed(self._storage, f"{method} of {key!r}: {reason}")
+
+
+def _size_of(incoming: Incoming, start: int) -> int | None:
+    """The size of the whole object, as the response has it; None if it does not fit."""
+    if incoming.status != 206:
+        return incoming.length
+    match = _CONTENT_RANGE.fullmatch(incoming.fields.get(b"content-range", b"").decode("latin-1"))
+    return int(match[2]) if match is not None and int(match[1]) == start else None
 
 
 def base64_of(sha256: str) -> str:

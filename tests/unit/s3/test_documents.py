@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pkgrepo.storage.blobs.s3 import documents
-from pkgrepo.storage.blobs.s3.documents import DocumentBroken, Page, Part, PartsUpload, StoredObject
+from pkgrepo.s3 import documents
+from pkgrepo.s3.documents import DocumentBroken, Page, Part, PartsUpload, StoredObject
 
 NAMESPACE = ' xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
 AT = "2026-01-02T03:04:05.678Z"
