@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import cache, partial
-from pathlib import Path
+from functools import partial
 from typing import Any, Final
 
 import click
-import msgspec
 
+from pkgrepo.client.groups import operations
 from pkgrepo.client.named_versions import named_version
 from pkgrepo.client.printer import Column, ago, text_of, time_with_age
 from pkgrepo.client.session import Session, confirmed, remote
@@ -38,13 +37,6 @@ FORMS: Final[Mapping[str, Callable[[Any], object]]] = {
 RIGHT: Final = ("number", "size")  # forms of columns that are aligned to the right
 _NAMED: Final = re.compile(r"\{([^}]+)\}")
 _EMPTY: Final[tuple[object, ...]] = (None, "", [])
-
-
-@cache
-def operations() -> Mapping[str, Operation]:
-    """The operations by the words of their commands."""
-    found: dict[str, Operation] = msgspec.json.decode(Path(__file__).with_name("operations.json").read_bytes())
-    return found
 
 
 def add_operations(group: click.Group, words: str) -> None:

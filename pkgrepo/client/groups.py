@@ -6,20 +6,30 @@ import re
 import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 from click.shell_completion import CompletionItem
 
 INTERRUPTED = 130  # as shells say of a program that SIGINT ended
 SHORTEST = 20  # characters of what help says of a command; a part that is shorter says too little
 
 
+@cache
+def operations() -> Mapping[str, Any]:
+    """The operations of the API that commands are made of, by the words of their commands."""
+    found: dict[str, Any] = msgspec.json.decode(Path(__file__).with_name("operations.json").read_bytes())
+    return found
+
+
 class LazyGroup(click.Group):
     """
-    ``lazy`` maps the names of commands to the module below ``pkgrepo`` and the name in it, or to None if they are made
-    of an operation of the API.
+    ``lazy`` maps the names of commands to the name below ``pkgrepo`` and what the help of the group says of it, or to
+    None if they are made of an operation of the API.
 
     ``sections`` maps the first command of each part of the help to the title of the part.
     """
@@ -44,11 +54,15 @@ class LazyGroup(click.Group):
         if cmd_name not in self._lazy:
             return None
         if (place := self._lazy[cmd_name]) is None:
-            words = cmd_name if ctx.parent is None else f"{self.name} {cmd_name}"
-            made: click.Command = import_module("pkgrepo.client.generated").command_of(words)
+            made: click.Command = import_module("pkgrepo.client.generated").command_of(self._words(ctx, cmd_name))
             return made
-        command: click.Command = getattr(import_module(f"pkgrepo.{place[0]}"), place[1])
+        module, _, name = place[0].rpartition(".")
+        command: click.Command = getattr(import_module(f"pkgrepo.{module}"), name)
+        command.short_help = place[1]
         return command
+
+    def _words(self, ctx: click.Context, name: str) -> str:
+        return name if ctx.parent is None else f"{self.name} {name}"
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -71,9 +85,9 @@ class LazyGroup(click.Group):
             if rows and name in self._sections:
                 _write_section(formatter, title, rows, indent)
                 title, rows = self._sections[name], []
-            command = self.get_command(ctx, name)
-            if command is not None and not command.hidden:
-                rows.append((name, brief(command.get_short_help_str(limit=1000).rstrip("."), limit)))
+            place = self._lazy[name]
+            text = operations()[self._words(ctx, name)]["help"].partition(".\n")[0] if place is None else place[1]
+            rows.append((name, brief(text.rstrip("."), limit)))
         _write_section(formatter, title, rows, indent)
 
     def invoke(self, ctx: click.Context) -> Any:

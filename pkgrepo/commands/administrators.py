@@ -18,7 +18,7 @@ from .offline import check_catalog, run_offline
 from .settings import Sources
 
 
-@click.group(short_help="Create administrators, reset passwords, remove second factors")
+@click.group()
 def admin() -> None:
     """Create administrators, reset passwords, remove second factors, unblock logins."""
 

@@ -70,7 +70,7 @@ def backup(sources: Sources, destination: str | None, *, keep: int | None, with_
     run_on_existing(config, work)
 
 
-@click.command("restore", short_help="Restore a backup")
+@click.command("restore")
 @click.argument("source")
 @click.option("--into", "data", type=click.Path(path_type=Path), help="The new data folder.")
 @click.option("--backup", "backup_id", default="", metavar="ID", help="This backup instead of the newest.")

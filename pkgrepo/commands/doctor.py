@@ -61,7 +61,7 @@ class Stored:
     repositories: list[Repository] = field(factory=list)
 
 
-@click.command(short_help="Check what the server needs, and what is stored")
+@click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as a JSON list.")
 @click.option("--offline", is_flag=True, help="Ask no upstreams, directories, identity providers and name servers.")
 @click.pass_obj

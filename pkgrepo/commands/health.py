@@ -17,7 +17,7 @@ from pkgrepo.config import Config
 TIMEOUT_S = 5.0
 
 
-@click.command(short_help="Ask whether the server works")
+@click.command()
 @click.pass_obj
 def health(sources: Sources) -> None:
     """

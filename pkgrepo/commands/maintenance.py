@@ -68,7 +68,7 @@ def verify(sources: Sources, *, repair: bool) -> None:
     run_on_existing(sources.read(), work)
 
 
-@click.command(short_help="Rebuild a lost catalog from the stored files")
+@click.command()
 @click.option(
     "--storage",
     "named",
@@ -181,7 +181,7 @@ def _say_where(config: Config, named: dict[str, Path]) -> None:
         fail("there is no storage and no catalog; --storage NAME=PATH tells where a storage is", 3)
 
 
-@click.command("migrate-catalog", short_help="Copy the catalog to a PostgreSQL database")
+@click.command("migrate-catalog")
 @click.argument("url", metavar="URL")
 @click.option(
     "--password-file",
@@ -215,7 +215,7 @@ def migrate_catalog(sources: Sources, url: str, password_file: Path | None) -> N
     click.echo(f"{total:>12,}  rows in all; set database.url to {url}")
 
 
-@click.command(short_help="Write the list of versions of a Ruby repository anew")
+@click.command()
 @click.argument("path", metavar="STORAGE/REPOSITORY")
 @click.pass_obj
 def compact(sources: Sources, path: str) -> None:

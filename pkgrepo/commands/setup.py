@@ -27,7 +27,7 @@ VARIABLE = "_PKGREPO_COMPLETE"
 _INSTALLED_AT = "/opt/pkgrepo"  # in the units
 
 
-@click.command(short_help="Write a configuration file with every setting")
+@click.command()
 @click.argument("path", type=click.Path(path_type=Path), required=False)
 @click.option("--systemd", is_flag=True, help="The systemd units: write them into the folder PATH, or print them.")
 def init(path: Path | None, *, systemd: bool) -> None:
@@ -69,7 +69,7 @@ def serve(sources: Sources, arguments: tuple[str, ...]) -> None:
     os.execv(sys.executable, command)  # noqa: S606 - the very program that runs this
 
 
-@click.command(short_help="Print a script that completes commands in a shell")
+@click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:

@@ -38,7 +38,7 @@ class Target:
         return self.folder is not None or bool(self.bucket)
 
 
-@click.command("migrate-storage", short_help="Move the content of a storage to a bucket, or back")
+@click.command("migrate-storage")
 @click.argument("name")
 @click.option("--to-folder", "folder", type=click.Path(path_type=Path), help="The folder to which a bucket is moved.")
 @bucket_options

@@ -43,7 +43,7 @@ COLUMNS = (
 )
 
 
-@click.group(short_help="Limits of what is stored")
+@click.group()
 def quota() -> None:
     """Quotas: what the server, storages, repositories, projects and users may hold."""
 

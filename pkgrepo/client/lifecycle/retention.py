@@ -27,7 +27,7 @@ SERVER = "server"
 WAITS = 409  # the status that stands for a run that waits, for its exit code
 
 
-@click.group(short_help="Rules by which old versions go")
+@click.group()
 def retention() -> None:
     """
     Rules by which old versions of hosted repositories go, and cached ones of proxies.

@@ -44,7 +44,7 @@ CONTENT = (
 )
 
 
-@click.group(short_help="Releases that wait for an approval")
+@click.group()
 def stage() -> None:
     """Stages: releases that wait for an approval before clients get them."""
 

@@ -32,7 +32,7 @@ COLUMNS = (
 )
 
 
-@click.group(short_help="What was deleted, and can be restored")
+@click.group()
 def trash() -> None:
     """What was deleted and can be restored: versions, packages, tags, repositories."""
 

@@ -11,7 +11,7 @@ from pkgrepo.client.printer import time_with_age
 from pkgrepo.client.session import Session, remote
 
 
-@click.group(short_help="Groups of users")
+@click.group()
 def group() -> None:
     """Groups of users: grants and roles of a group are those of its members."""
 

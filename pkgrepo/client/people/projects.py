@@ -17,7 +17,7 @@ ROLES = click.Choice(["guest", "reporter", "developer", "maintainer", "owner"])
 GROUP = click.option("--group", is_flag=True, help="NAME is that of a group.")
 
 
-@click.group(short_help="Projects, which own names of packages")
+@click.group()
 def project() -> None:
     """Projects, which own package names, with their members."""
 

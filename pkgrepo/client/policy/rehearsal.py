@@ -39,7 +39,7 @@ class Unknown(PkgrepoError):  # noqa: N818 - named for what is the case
     """Requests of some days are not known."""
 
 
-@click.command(short_help="Try rules on the requests of the last days")
+@click.command()
 @click.argument("file", type=click.File("rb"))
 @click.option("--repository", "-r", default="", metavar="STORAGE/NAME", help="Only in this repository.")
 @click.option("--days", type=click.IntRange(1, 366), default=30, show_default=True, help="Requests of so many days.")

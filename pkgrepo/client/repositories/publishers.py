@@ -36,7 +36,7 @@ COLUMNS = (
 )
 
 
-@click.group(short_help="Pipelines that publish without a stored token")
+@click.group()
 def publisher() -> None:
     """Pipelines that publish with the identity tokens of their forge (trusted publishing)."""
 

@@ -12,7 +12,7 @@ from pkgrepo.client.session import Session, remote
 COLUMNS = (Column("NAME", "name"), Column("REPOSITORY", "repository"), Column("SET BY", "source"))
 
 
-@click.group(short_help="Host names and paths of repositories")
+@click.group()
 def host() -> None:
     """Host names, and path prefixes of other servers, that stand for repositories."""
 

@@ -53,7 +53,7 @@ def placed(command: F) -> F:
     return option(command)
 
 
-@click.group(short_help="Tell other programs what happens")
+@click.group()
 def webhook() -> None:
     """Webhooks: of the whole server, of a repository (--repository), or of a project (--project)."""
 

@@ -18,7 +18,7 @@ from pkgrepo.errors import Invalid, NotFound
 from .files import Draft, Received, sha256_of
 
 
-@click.command(short_help="Download the files of a version")
+@click.command()
 @click.argument("repository", metavar="STORAGE/REPOSITORY")
 @click.argument("name", required=False, metavar="[NAME[==VERSION]]")
 @click.argument("version", required=False)

@@ -34,7 +34,7 @@ _OWN: Final = re.compile(  # of Maven itself, beside the files of repositories
 _METADATA: Final = re.compile(r"maven-metadata-(?!local\.xml).*\.xml")
 
 
-@click.command("mirror", short_help="Have proxies fetch packages in advance")
+@click.command("mirror")
 @click.argument("repository", metavar="STORAGE/REPOSITORY")
 @click.option(
     "--lock",

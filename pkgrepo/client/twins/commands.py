@@ -61,7 +61,7 @@ def bucket_options(command: Callable[P, T]) -> Callable[P, T]:
     return command
 
 
-@click.command("export", short_help="Write a repository as plain files for a web server")
+@click.command("export")
 @click.argument("repository", metavar="STORAGE/REPOSITORY")
 @click.argument("target")
 @click.option("--base-url", default="", metavar="URL", help="The address at which it is served; npm needs it.")
@@ -219,7 +219,7 @@ async def _last_event(session: Session, record: Any) -> int:
     return int(msgspec.json.decode(lines[-1])["seq"]) if lines else 0
 
 
-@click.group(short_help="Repositories as plain files, see export")
+@click.group()
 def twin() -> None:
     """Static twins of repositories, see export."""
 

@@ -10,7 +10,7 @@ import pytest
 
 import pkgrepo
 from pkgrepo.cli import main
-from pkgrepo.client.generated import operations as described
+from pkgrepo.client.groups import operations as described
 from pkgrepo.management.api.operations import operations
 from pkgrepo.management.app import EVERY_TABLE
 
