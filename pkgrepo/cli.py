@@ -66,7 +66,7 @@ COMMANDS = {
     "retention": ("client.lifecycle.retention.retention", "Rules by which old versions go"),
     "quota": ("client.lifecycle.quotas.quota", "Limits of what is stored"),
     "advisories": ("client.policy.advisories.advisories", "Known vulnerabilities of stored packages"),
-    "block": ("client.policy.rules.block", "Block a package, versions of it, or digests at once"),
+    "block": None,
     "unblock": None,
     "blocks": None,
     "rules": ("client.policy.rules.rules", "Rules about what is served"),

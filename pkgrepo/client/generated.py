@@ -9,32 +9,24 @@ first one that is not empty, and ``{storage_name}/{name}`` a template.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import zip_longest
 from typing import Any, Final
 
 import click
 
+from pkgrepo.client.forms import FORMS, READ, RIGHT
 from pkgrepo.client.groups import operations
-from pkgrepo.client.named_versions import named_version
-from pkgrepo.client.printer import Column, ago, text_of, time_with_age
+from pkgrepo.client.http import Failed
+from pkgrepo.client.named_versions import maybe_version, named_version
+from pkgrepo.client.printer import Column, text_of
 from pkgrepo.client.session import Session, confirmed, remote
-from pkgrepo.display import browser, size
 from pkgrepo.errors import Invalid
 
 Operation = Mapping[str, Any]
 
 VERSION: Final = "NAME==VERSION"
-# How values are written; "on/off" is a form, too.
-FORMS: Final[Mapping[str, Callable[[Any], object]]] = {
-    "ago": ago,
-    "time": time_with_age,
-    "browser": browser,
-    "joined": "; ".join,
-    "number": lambda value: value,
-    "size": size,
-}
-RIGHT: Final = ("number", "size")  # forms of columns that are aligned to the right
 _NAMED: Final = re.compile(r"\{([^}]+)\}")
 _EMPTY: Final[tuple[object, ...]] = (None, "", [])
 
@@ -48,31 +40,49 @@ def add_operations(group: click.Group, words: str) -> None:
 
 def command_of(words: str) -> click.Command:
     """The command with these words."""
-    operation = operations()[words]
+    calls = operations()[words]
+    positions = [
+        list(filter(None, each))
+        for each in zip_longest(*([each for each in call["arguments"] if "option" not in each] for call in calls))
+    ]
+    keys = [_name(each[0]["usage"]) for each in positions]
 
     async def call(session: Session, /, **given: Any) -> None:
-        await _call(session, operation, given)
+        await _call(session, calls, keys, given)
 
     command = remote(call)
-    if "ask" in operation:
-        command = confirmed(operation["ask"])(command)
-    for option in reversed(operation["options"]):
-        command = _option(option)(command)
-    for argument in reversed(operation["arguments"]):
-        if argument["usage"] == VERSION:
+    if "ask" in calls[0]:
+        command = confirmed(calls[0]["ask"])(command)
+    for option, each in reversed(_named(calls).items()):
+        every = all(any(argument.get("option") == option for argument in call["arguments"]) for call in calls)
+        command = click.option(option, metavar=each["usage"], required=every, help=each["help"])(command)
+    for each in reversed({each["name"]: each for call in calls for each in call["options"]}.values()):
+        command = _option(each)(command)
+    for key, at in reversed([*zip(keys, positions, strict=True)]):
+        if any(each["usage"] == VERSION for each in at):
             command = click.argument("version", required=False)(command)
-        command = _argument(argument["usage"])(command)
-    return click.command(words.rpartition(" ")[2], help=operation["help"])(command)
+        command = _argument(key, [*dict.fromkeys(each["usage"] for each in at)], needed=len(at) == len(calls))(command)
+    return click.command(words.rpartition(" ")[2], help=calls[0]["help"])(command)
 
 
-def _argument(usage: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def _named(calls: Sequence[Operation]) -> dict[str, Mapping[str, Any]]:
+    """The arguments that are written as options."""
+    return {each["option"]: each for call in calls for each in call["arguments"] if "option" in each}
+
+
+def _argument(key: str, usages: list[str], *, needed: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    usage = "NAME[==VERSION]" if VERSION in usages[1:] else "|".join(each.strip("'") for each in usages)
     if usage.endswith("..."):
-        return click.argument(_name(usage), nargs=-1, required=True)
-    return click.argument(_name(usage), metavar=usage, required=not usage.startswith("["))
+        return click.argument(key, nargs=-1, required=True)
+    bare = usage.startswith("[")
+    return click.argument(key, metavar=usage if needed or bare else f"[{usage}]", required=needed and not bare)
 
 
 def _name(usage: str) -> str:
-    return "name" if usage == VERSION else usage.strip("[].").rpartition("/")[2].lower()
+    if usage == VERSION:
+        return "name"
+    name = usage.strip("[].'").partition("[")[0].rpartition("/")[2].lower().replace(":", "_")
+    return f"{name}_" if name == "url" else name  # which is an option of every command
 
 
 def _option(option: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -82,38 +92,90 @@ def _option(option: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callab
     match option:
         case {"type": "boolean"}:
             settings |= {"default": None} if slash else {"is_flag": True}
+        case {"type": "array"}:
+            settings |= {"multiple": True} | ({"type": click.Choice(option["enum"])} if "enum" in option else {})
         case {"enum": choices}:
             settings["type"] = click.Choice(choices)
         case {"type": "integer"}:
             limits = option.get("minimum"), option.get("maximum")
             settings["type"] = click.INT if limits == (None, None) else click.IntRange(*limits)
-        case {"type": "array"}:
-            settings["multiple"] = True
+    if "read" in option:
+        settings = {"help": option["help"], "metavar": READ[option["read"]][0], "multiple": option["type"] == "object"}
+    if "needed" in option:
+        settings["required"] = True
     if "default" in option:
         settings |= {"default": option["default"], "show_default": True}
     return click.option(option["name"].partition("/")[0].replace("-", "_"), *flags, **settings)
 
 
-async def _call(session: Session, operation: Operation, given: dict[str, Any]) -> None:
-    if any(each["usage"] == VERSION for each in operation["arguments"]):
-        given["name"], given["version"] = named_version(given["name"], given["version"])
+def _fitting(call: Operation, keys: Sequence[str], given: Mapping[str, Any]) -> tuple[int, dict[str, Any]] | None:
+    """How well what is written fits the arguments of a call, and these by their usage; None if it does not fit."""
+    score, found, left, free = 0, dict[str, Any](), {key for key in keys if given[key] is not None}, iter(keys)
+    for argument in call["arguments"]:
+        key = argument["option"].strip("-") if "option" in argument else next(free)
+        fit = _fit(argument["usage"], given[key])
+        needed = ["version"] if argument["usage"] == VERSION else []
+        if fit is None or any(given[each] is None for each in needed):
+            return None
+        left -= {key, *needed}
+        score += fit[0]
+        found[argument["usage"]] = fit[1]
+    return None if left else (score, found)
+
+
+def _fit(usage: str, value: Any) -> tuple[int, Any] | None:
+    kind, colon, _ = usage.partition(":")
+    if value is None or usage.startswith("["):
+        return (0, value) if usage.startswith("[") else None
+    if usage.startswith("'"):
+        return (3, value) if value == usage.strip("'") else None
+    if colon:
+        rest = value.removeprefix(f"{kind}:")
+        return (2, rest) if rest not in ("", value) else None
+    return (1 if ("/" in usage) == ("/" in value) else 0), value
+
+
+async def _call(session: Session, calls: Sequence[Operation], keys: Sequence[str], given: dict[str, Any]) -> None:
+    versions = [any(each["usage"] == VERSION for each in call["arguments"]) for call in calls]
+    if any(versions):
+        named = named_version if all(versions) else maybe_version
+        given["name"], given["version"] = named(given["name"], given["version"])
+        keys = [*keys, "version"]
+    keys = [*keys, *(each.strip("-") for each in _named(calls))]
+    fitting = [(found, call) for call in calls if (found := _fitting(call, keys, given)) is not None]
+    if not fitting:
+        raise Invalid(calls[0].get("unfit", "this does not go together: see --help"))
+    (_, written), operation = max(fitting, key=lambda each: each[0][0])
     sent: dict[str, dict[str, Any]] = {"body": {}, "query": dict(operation.get("sends", {}))}
     path: dict[str, str] = {}
     for argument in operation["arguments"]:
-        value = given[_name(argument["usage"])]
+        value = written[argument["usage"]]
         if "path" in argument:
             path |= dict(zip(argument["path"], (value, given.get("version")), strict=False))
-        elif isinstance(value, tuple):
-            sent[argument["in"]][argument["field"]] = [] if value == ("none",) else list(value)
-        elif value is not None:
-            sent[argument["in"]][argument["field"]] = value
+        elif argument["usage"] == VERSION:
+            sent[argument["in"]][argument["field"]] = given["version"]
+        elif "field" in argument and value is not None:
+            _put(sent, argument, value)
     for option in operation["options"]:
         value = given[option["name"].partition("/")[0].replace("-", "_")]
         if value is not None and value != () and (value is not False or "/" in option["name"]):
-            sent[option["in"]][option["field"]] = list(value) if isinstance(value, tuple) else value
+            _put(sent, option, value)
     method, address = operation["call"].split()
     segments = [path[each.strip("{}")] if each.startswith("{") else each for each in address.split("/")[1:]]
     await _send(session, operation, given, method, segments, sent)
+
+
+def _put(sent: Mapping[str, dict[str, Any]], what: Mapping[str, Any], value: Any) -> None:
+    """Set the field of an argument or option in what is sent."""
+    if "read" in what:
+        value = READ[what["read"]][1](what["name"], value)
+    elif isinstance(value, tuple):
+        value = [] if value == ("none",) else list(value)
+    place = sent[what["in"]]
+    *outer, last = what["field"].split(".")
+    for each in outer:
+        place = place.setdefault(each, {})
+    place[last] = value
 
 
 async def _send(
@@ -136,15 +198,24 @@ async def _send(
     else:
         value = await client.change(method, *segments, body=body, **sent["query"])
     values = {**given, **value} if isinstance(value, dict) else given
-    if "columns" in operation:
+    shown = [(title, cell(what)(value)) for title, what in map(_titled, operation.get("fields", ()))]
+    if "columns" in operation and not (shown and printer.as_json):
+        printer.record(None, shown)
         records = value[operation["rows"]] if "rows" in operation else value
         printer.table([_column(each) for each in operation["columns"]], records, fill(operation["nothing"], values))
+        for each in records if "warned" in operation else ():
+            printer.warnings(each)
         return
-    printer.warnings(value)
     if "fields" in operation:
-        printer.record(value, [(title, cell(what)(value)) for title, what in map(_titled, operation["fields"])])
+        printer.warnings(value)
+        printer.record(value, shown)
     else:
         printer.done(fill(operation["tried" if given.get("dry_run") else "done"], values), value)
+        printer.warnings(value)
+    if "notes" in operation and (note := _value(operation["notes"], value)):
+        printer.note(text_of(note))
+    if "fails" in operation and (sentence := _value(operation["fails"], value)):
+        raise Failed(text_of(sentence))
 
 
 def _titled(text: str) -> tuple[str, str]:
@@ -181,6 +252,8 @@ def _value(what: str, record: Any) -> object:
 
 
 def _field(name: str, record: Any) -> Any:
+    if not name:
+        return record
     if "+" in name:
         return [each.replace("_", " ") for each in name.split("+") if record[each]]
     for each in name.split("."):

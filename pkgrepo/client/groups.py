@@ -86,7 +86,7 @@ class LazyGroup(click.Group):
                 _write_section(formatter, title, rows, indent)
                 title, rows = self._sections[name], []
             place = self._lazy[name]
-            text = operations()[self._words(ctx, name)]["help"].partition(".\n")[0] if place is None else place[1]
+            text = operations()[self._words(ctx, name)][0]["help"].partition(".\n")[0] if place is None else place[1]
             rows.append((name, brief(text.rstrip("."), limit)))
         _write_section(formatter, title, rows, indent)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Concatenate, ParamSpec, Self, TypeVar
+from typing import Annotated, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from attrs import asdict
 from msgspec import UNSET, Meta, UnsetType
@@ -86,6 +86,29 @@ class QuotaRecord(Record):
         )
 
 
+SHOWN: Final = (
+    "place: :place | bytes: :bytes | packages: :packages | versions: :versions | "
+    "largest file: limits.file_size:size | nearly used: nearly_used:listed"
+)
+SHOW: Final[Mapping[str, str]] = {
+    "fields": SHOWN,
+    "about": 'Show the quota of a repository, a storage, "project:KEY", "user:NAME", or "server".',
+}
+SET: Final[Mapping[str, str]] = {
+    "fields": SHOWN,
+    "options": "bytes:size, packages:count, versions:count, file-size:size",
+    "about": 'Set limits of a repository, a storage, "project:KEY", "user:NAME", or "server"; "none" removes one.',
+    "more": "What is stored already stays, also if it is more than that.",
+}
+
+
+@table.command(
+    "quota list",
+    columns="PLACE: :place | BYTES: :bytes | PACKAGES: :packages | VERSIONS: :versions | "
+    "LARGEST FILE: limits.file_size:size | NEARLY USED: nearly_used",
+    nothing="there are none",
+    about="List the quotas of the server and of all storages, and of all else that has one.",
+)
 @table.get("/system/quotas", SYSTEM_MANAGERS, "List quotas")
 async def list_quotas(call: Call) -> list[QuotaRecord]:
     """Of the server and of every storage, also without limits, and of all else that has limits."""
@@ -94,36 +117,42 @@ async def list_quotas(call: Call) -> list[QuotaRecord]:
     return [QuotaRecord.of(each.kind, name, each.limits, used) for each, name, used in found]
 
 
+@table.command("quota show 'server'", **SHOW)
 @table.get("/system/quota", SYSTEM_MANAGERS, "Show the quota of the server")
 async def show_server_quota(call: Call) -> QuotaRecord:
     """With what all storages use together."""
     return await quota_record(call, QuotaKind.SERVER, 0, "")
 
 
+@table.command("quota set 'server'", **SET)
 @table.patch("/system/quota", SYSTEM_MANAGERS, "Change the quota of the server", audit="quota.update")
 async def change_server_quota(call: Call, body: QuotaGiven) -> QuotaRecord:
     """A limit below what is used refuses what adds to it, and removes nothing."""
     return await change_quota(call, QuotaKind.SERVER, 0, "", body)
 
 
+@table.command("quota show STORAGE", **SHOW)
 @table.get("/storage/<id>/quota", SYSTEM_MANAGERS, "Show the quota of a storage")
 async def show_storage_quota(call: Call, id: str) -> QuotaRecord:
     """With what its repositories use together, removed ones included until they are purged."""
     return await quota_record(call, QuotaKind.STORAGE, *await _storage(call, id))
 
 
+@table.command("quota set STORAGE", **SET)
 @table.patch("/storage/<id>/quota", SYSTEM_MANAGERS, "Change the quota of a storage", audit="quota.update")
 async def change_storage_quota(call: Call, body: QuotaGiven, id: str) -> QuotaRecord:
     """A limit below what is used refuses what adds to it, and removes nothing."""
     return await change_quota(call, QuotaKind.STORAGE, *await _storage(call, id), body)
 
 
+@table.command("quota show STORAGE/REPOSITORY", **SHOW)
 @table.get("/repository/<repository>/quota", READERS, "Show the quota of a repository")
 async def show_repository_quota(call: Call) -> QuotaRecord:
     """Quotas of its storage and of the server may leave less."""
     return await quota_record(call, QuotaKind.REPOSITORY, call.repository.id, call.repository.path)
 
 
+@table.command("quota set STORAGE/REPOSITORY", **SET)
 @table.patch("/repository/<repository>/quota", READERS, "Change the quota of a repository", audit="quota.update")
 async def change_repository_quota(call: Call, body: QuotaGiven) -> QuotaRecord:
     """

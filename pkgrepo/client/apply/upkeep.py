@@ -12,7 +12,7 @@ from msgspec import UNSET
 from pkgrepo.client.api import Client
 from pkgrepo.client.apply.definitions import Given, PinGiven, QuotaGiven, WebhookGiven, differences
 from pkgrepo.client.apply.rights import Change
-from pkgrepo.client.lifecycle.quotas import LIMITS, parse_limit, path_of, place_of
+from pkgrepo.client.forms import KINDS, place_of, read_count, read_size
 from pkgrepo.errors import Invalid
 
 DEFAULTS: Final = {  # of rules of retention; other fields are blank
@@ -23,6 +23,7 @@ DEFAULTS: Final = {  # of rules of retention; other fields are blank
     "in_use": True,
     "pinned": True,
 }
+LIMITS: Final = {"bytes": read_size, "packages": read_count, "versions": read_count, "file_size": read_size}
 WEBHOOK_FIELDS: Final = ("url", "events", "format", "active")
 
 
@@ -64,7 +65,7 @@ async def _surplus_quotas(client: Client, given: Given, quotas: Sequence[QuotaGi
     limited = [place_of(each) for each in records if any(limit is not None for limit in each["limits"].values())]
     none = dict.fromkeys(LIMITS)
     return [
-        Change("quota", each, False, [], partial(client.change, "PATCH", *path_of(each), body=none), deletes=True)
+        Change("quota", each, False, [], partial(client.change, "PATCH", *_path_of(each), body=none), deletes=True)
         for each in limited
         if each.casefold() not in named
     ]
@@ -93,11 +94,22 @@ async def _surplus_pins(client: Client, pins: Sequence[PinGiven]) -> list[Change
     return found
 
 
+def _path_of(place: str) -> tuple[str, ...]:
+    """Where the quota of a place is in the API."""
+    if place == "server":
+        return ("system", "quota")
+    kind, colon, name = place.partition(":")
+    if colon and kind in KINDS:
+        return (KINDS[kind], name, "quota")
+    return ("repository" if "/" in place else "storage", place, "quota")
+
+
 async def _quota(client: Client, given: Given, wanted: QuotaGiven) -> Change:
     limits = {
-        name: parse_limit(name, value) if isinstance(value := getattr(wanted, name), str) else value for name in LIMITS
+        name: read(name.replace("_", "-"), value) if isinstance(value := getattr(wanted, name), str) else value
+        for name, read in LIMITS.items()
     }
-    record = await client.find(*path_of(wanted.place))
+    record = await client.find(*_path_of(wanted.place))
     if record is None and wanted.place.casefold() not in _new_places(given):
         raise Invalid(f"there is no {wanted.place!r}, whose quota the file has")
     have = dict.fromkeys(LIMITS) if record is None else record["limits"]
@@ -105,7 +117,7 @@ async def _quota(client: Client, given: Given, wanted: QuotaGiven) -> Change:
 
     async def carry_out() -> None:
         if found:
-            await client.change("PATCH", *path_of(wanted.place), body=limits)
+            await client.change("PATCH", *_path_of(wanted.place), body=limits)
 
     return Change("quota", wanted.place, False, found, carry_out)
 

@@ -9,21 +9,12 @@ import click
 
 from pkgrepo.client.api import at
 from pkgrepo.client.named_versions import maybe_version
-from pkgrepo.client.printer import Column, Printer, aged, sized, time_with_age
+from pkgrepo.client.printer import Column, Printer, aged
 from pkgrepo.client.session import Session, remote
 from pkgrepo.client.terminal import EXIT_CODES
 from pkgrepo.display import size
 from pkgrepo.errors import NotFound
 
-VERSIONS = (
-    Column("VERSION", "version"),
-    Column("STATE", lambda each: f"{each['state']}: {each['reason']}" if each["reason"] else each["state"]),
-    Column("FILES", "files", right=True),
-    Column("SIZE", sized("size"), right=True),
-    Column("DOWNLOADS", "downloads", right=True),
-    Column("PUBLISHED", aged("published_at")),
-    Column("BY", "publisher"),
-)
 FOUND = (
     Column("PACKAGE", "name"),
     Column("REPOSITORY", "repository"),
@@ -33,74 +24,6 @@ FOUND = (
     Column("DOWNLOADS", "downloads", right=True),
     Column("CHANGED", aged("updated_at")),
 )
-DEPENDENTS = (
-    Column("PACKAGE", "name"),
-    Column("REPOSITORY", "repository"),
-    Column("LATEST", "latest"),
-    Column("NEEDS", "text"),
-    Column("KIND", "kind"),
-)
-ACCEPTING = (*DEPENDENTS, Column("ACCEPTS IT", lambda each: {True: "yes", False: "no", None: "-"}[each["accepts"]]))
-
-MOST = click.option("--limit", type=click.IntRange(min=1), help="At most so many.")
-
-
-@click.command("show")
-@click.argument("repository")
-@click.argument("name", metavar="NAME[==VERSION]")
-@click.argument("version", required=False)
-@remote
-async def show_package(session: Session, repository: str, name: str, version: str | None) -> None:
-    """Show a package, or one of its versions with its files."""
-    name, version = maybe_version(name, version)
-    if version is not None:
-        _show_version(session, await session.client.get("package", repository, name, "versions", version))
-        return
-    record = await session.client.get("package", repository, name)
-    flags = [f"{count} {flag}" for flag, count in record["flags"].items() if count]
-    session.printer.record(
-        record,
-        [
-            ("package", record["name"]),
-            ("latest", record["latest"]),
-            ("versions", f"{record['versions']}{' (' + ', '.join(flags) + ')' if flags else ''}"),
-            ("files", record["files"]),
-            ("size", size(record["size"])),
-            ("downloads", record["downloads"]),
-            ("source", record["source"]),
-            ("route", record["route"]),
-            ("created", time_with_age(record["created_at"])),
-            ("changed", time_with_age(record["updated_at"])),
-        ],
-    )
-
-
-@click.command("versions")
-@click.argument("repository")
-@click.argument("name")
-@MOST
-@remote
-async def list_versions(session: Session, repository: str, name: str, limit: int | None) -> None:
-    """List the versions of a package, the highest first; of an image its tags, the newest first."""
-    found = await session.client.all_items("package", repository, name, "versions", most=limit)
-    session.printer.table(VERSIONS, found, "there are no versions")
-
-
-@click.command("dependents")
-@click.argument("repository")
-@click.argument("name", metavar="NAME[==VERSION]")
-@click.argument("version", required=False)
-@MOST
-@remote
-async def list_dependents(session: Session, repository: str, name: str, version: str | None, limit: int | None) -> None:
-    """
-    List the packages on the server that need a package: those of their highest versions that say so.
-
-    With a version it tells which of them accept that.
-    """
-    name, version = maybe_version(name, version)
-    found = await session.client.all_items("package", repository, name, "dependents", most=limit, version=version or "")
-    session.printer.table(ACCEPTING if version else DEPENDENTS, found, "no package that you may see needs it")
 
 
 @click.command("diff")
@@ -147,33 +70,6 @@ def _changed_texts(changes: list[dict[str, str | None]]) -> list[str] | str:
     return [f"{each['name']}: {each['before'] or 'none'} -> {each['after'] or 'none'}" for each in changes] or (
         "are the same"
     )
-
-
-def _show_version(session: Session, record: Any) -> None:
-    files = [f"{each['name']} ({size(each['size'])})\n  {_digest(each['digests'])}" for each in record["files"]]
-    session.printer.record(
-        record,
-        [
-            ("package", record["package"]),
-            ("version", record["version"]),
-            ("state", record["state"]),
-            ("reason", record["reason"]),
-            ("published", time_with_age(record["published_at"])),
-            ("by", record["publisher"]),
-            ("digest", record["digest"]),
-            ("licence", record["license"]),
-            ("keywords", record["keywords"] or None),
-            ("tags", record["tags"] or None),
-            ("links", "\n".join(f"{label}: {url}" for label, url in record["links"].items())),
-            ("dependencies", "\n".join(record["dependencies"])),
-            ("files", "\n".join(files)),
-        ],
-    )
-
-
-def _digest(digests: dict[str, str]) -> str:
-    name = "sha256" if "sha256" in digests else next(iter(digests), "")
-    return f"{name}:{digests[name]}" if name else ""
 
 
 @click.command()

@@ -9,7 +9,7 @@ from typing import IO, Any
 import click
 
 from pkgrepo.client.generated import add_operations
-from pkgrepo.client.printer import Column, time_with_age
+from pkgrepo.client.printer import time_with_age
 from pkgrepo.client.session import Session, remote
 from pkgrepo.client.terminal import ask_secret, read_secret
 from pkgrepo.errors import Invalid
@@ -32,21 +32,6 @@ def _owner(record: dict[str, Any]) -> str:
     return "" if owner is None else f"group {owner['name']}" if owner["kind"] == "group" else owner["name"]
 
 
-SERVICES = (
-    Column("SERVICE", "username"),
-    Column("NAME", "name"),
-    Column("OWNER", _owner),
-    Column("STATE", lambda each: "active" if each["active"] else "off"),
-)
-
-
-RIGHTS = (
-    Column("REPOSITORY", "repository"),
-    Column("ACTIONS", lambda each: each["actions"] or "none"),
-    Column("BECAUSE OF", lambda each: each["denied"] or "; ".join(source["source"] for source in each["sources"])),
-)
-
-
 def asking_password(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the parameter ``password``, from a file or from the person at the terminal, who types it twice."""
 
@@ -61,13 +46,6 @@ def asking_password(command: Callable[..., None]) -> Callable[..., None]:
 @click.group()
 def user() -> None:
     """Users of a server, by its API."""
-
-
-@user.command("services")
-@remote
-async def list_services(session: Session) -> None:
-    """List the service accounts that you own, or a group that you are in."""
-    session.printer.table(SERVICES, await session.client.get("user", "services"), "you own no service accounts")
 
 
 @user.command("show")
@@ -95,15 +73,6 @@ async def show_user(session: Session, username: str) -> None:
             ("grants", "\n".join(grants)),
         ],
     )
-
-
-@user.command("rights")
-@click.argument("username", required=False, default="")
-@remote
-async def list_rights(session: Session, username: str) -> None:
-    """List what you, or USERNAME, may do in each repository, and where it comes from."""
-    place = ("users", username, "rights") if username else ("user", "me", "rights")
-    session.printer.table(RIGHTS, await session.client.all_items(*place), "no repository can be seen")
 
 
 @user.command("create")
@@ -155,46 +124,6 @@ async def create_user(
         _print_link(session, await _make_link(session, username))
     else:
         session.printer.done(f"added user {username}", made)
-
-
-@user.command("edit")
-@click.argument("username")
-@click.option("--rename", "new_name", help="The new user name.")
-@click.option("--name", help="The person's name.")
-@click.option("--email", help="The email address.")
-@click.option("--active/--inactive", default=None, help="Whether the user can log in and use tokens.")
-@click.option(
-    "--default-action", "actions", multiple=True, help="An action in repositories without a grant; none: no one."
-)
-@OWNER
-@OWNER_GROUP
-@ADMIN
-@USER_MANAGER
-@SYSTEM_MANAGER
-@remote
-async def edit_user(
-    session: Session,
-    /,
-    username: str,
-    new_name: str | None,
-    name: str | None,
-    email: str | None,
-    *,
-    active: bool | None,
-    actions: tuple[str, ...],
-    owner: str | None,
-    owner_group: str | None,
-    **flags: bool | None,
-) -> None:
-    """Change a user."""
-    named = {"username": new_name, "name": name, "email": email, "owner": _asked_owner(owner, owner_group)}
-    body = _given({**named, "active": active, **flags})
-    if actions:
-        body["default_repository_actions"] = [] if actions == ("none",) else list(actions)
-    if not body:
-        raise Invalid("say what to change: see --help")
-    record = await session.client.change("PATCH", "users", username, body=body)
-    session.printer.done(f"changed user {record['username']}", record)
 
 
 @user.command("password")

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from pkgrepo.client.generated import add_operations
 from pkgrepo.client.printer import Column
 from pkgrepo.client.session import Session, remote
 from pkgrepo.errors import PkgrepoError
@@ -66,24 +67,7 @@ async def list_advisories(session: Session, repository: str, package: str, sever
         raise Unchecked("; ".join(f"{name}: {problem}" for name, problem in sorted(found["problems"].items())))
 
 
-@advisories.command("status")
-@remote
-async def show_status(session: Session) -> None:
-    """Show the export: its age, and how many records of it are stored. Exit code 1 if it is missing or too old."""
-    found = await session.client.get("advisories", "data")
-    counts = ", ".join(f"{name} {count}" for name, count in sorted(found["records"].items()))
-    session.printer.record(
-        found,
-        [
-            ("source", found["source"]),
-            ("exported", found["exported_at"] or "never"),
-            ("loaded", found["loaded_at"] or "never"),
-            ("records", counts),
-            ("unreadable", str(found["unreadable"])),
-        ],
-    )
-    if found["problem"]:
-        raise Unchecked(found["problem"])
+add_operations(advisories, "advisories")
 
 
 @advisories.command("refresh")

@@ -17,42 +17,6 @@ from pkgrepo.errors import Invalid
 SERVER = "server"
 
 
-@click.command("block")
-@click.argument("repository")
-@click.argument("package", required=False, default="", metavar="[PACKAGE[@VERSIONS]]")
-@click.option("--versions", default="", help="A range in the order of the format, a version or a pattern.")
-@click.option("--digest", "digests", multiple=True, help="A digest, such as sha256:...; may be repeated.")
-@click.option("--reason", default="", help="Why, for those who are refused.")
-@click.option("--until", default="", metavar="TIME", help="When it ends by itself, such as 2026-12-31T00:00:00Z.")
-@remote
-async def block(
-    session: Session, repository: str, package: str, versions: str, digests: tuple[str, ...], reason: str, until: str
-) -> None:
-    """
-    Block a package, versions of it, or digests at once, as in "block main/mirror left-pad@1.3.1".
-
-    REPOSITORY is a path, or for system managers a pattern such as "main/*".
-    """
-    body = {
-        "repository": repository,
-        "package": package,
-        "versions": versions,
-        "digests": list(digests),
-        "reason": reason,
-        "until": until or None,
-    }
-    made = await session.client.change("POST", "policy", "blocks", body=body)
-    what = " ".join(filter(None, (made["package"], made["versions"], *made["digests"])))
-    about = f"{made['stored']} stored versions"
-    if made["known"] is not None:
-        about += f" and {made['known']} that upstreams list"
-    session.printer.done(
-        f"{what} is blocked in {made['repository']}, which is about {about}; the id of the block is {made['id']}", made
-    )
-    if made["warning"]:
-        session.printer.note(made["warning"])
-
-
 @click.group("rules")
 def rules() -> None:
     """Rules about what is served, of a repository or of the server."""

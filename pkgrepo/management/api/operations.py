@@ -17,24 +17,35 @@ from .route import Route
 
 _PARAMETER: Final = re.compile(r"<(?:path:)?(\w+)>")
 _LEAST: Final = {"integer": {"minimum": 1}}  # of numbers in a query, which are of days or items
+_SHOWN: Final = (  # what is said of a command as it is
+    *("done", "tried", "ask", "sends", "columns", "fields", "rows", "nothing", "notes", "fails", "unfit", "warned"),
+)
+_NULL: Final = re.compile("; null [^.]*")  # which no option can be
 VERSION: Final = "NAME==VERSION"  # an argument for both path parameters, package and version
 
 
-def operations(routes: Iterable[Route]) -> dict[str, dict[str, Any]]:
-    """The description of the commands of these routes, by their words."""
-    found: dict[str, dict[str, Any]] = {}
+def operations(routes: Iterable[Route]) -> dict[str, list[dict[str, Any]]]:
+    """The description of the commands of these routes, by their words: the calls of which each makes one."""
+    found: dict[str, list[dict[str, Any]]] = {}
     for route in routes:
-        if (command := route.command) is not None:
-            words = " ".join(each for each in command.usage.split() if each.islower())
-            arguments = command.usage.removeprefix(words).split()
-            found[words] = dict(_described(route, command, arguments))
+        for command in route.commands:
+            words, *arguments = _words(command.usage)
+            found.setdefault(words, []).append(dict(_described(route, command, arguments)))
     return dict(sorted(found.items()))
+
+
+def _words(usage: str) -> list[str]:
+    """The words of a command, then its arguments."""
+    parts = usage.split()
+    count = next((number for number, each in enumerate(parts) if not each[0].islower() or ":" in each), len(parts))
+    return [" ".join(parts[:count]), *parts[count:]]
 
 
 def _described(route: Route, command: Command, arguments: Sequence[str]) -> Iterator[tuple[str, Any]]:
     path = _PARAMETER.sub(r"{\1}", route.path)
     yield "call", f"{route.method} {path}"
-    yield "help", "\n\n".join(filter(None, (f"{route.summary}.".replace("the caller may", "you may"), command.more)))
+    about = command.about or f"{route.summary}.".replace("the caller may", "you may")
+    yield "help", "\n\n".join(filter(None, (about, command.more)))
     places: dict[str, dict[str, Any]] = {
         each.name: {"in": "query", **_LEAST.get(each.kind, {}), **each.schema, "help": each.explanation}
         for each in route.parameters
@@ -43,33 +54,54 @@ def _described(route: Route, command: Command, arguments: Sequence[str]) -> Iter
     if route.paged:
         places["limit"] = {"in": "query", "type": "integer", "minimum": 1, "help": "At most so many."}
     unbound = list(_PARAMETER.findall(route.path))
-    bound = []
+    bound: list[dict[str, Any]] = []
+    option = ""
     for each in arguments:
-        name = each.strip("[].").rpartition("/")[2].lower()
-        if unbound:
-            bound.append({"usage": each, "path": unbound[: 2 if each == VERSION else 1]})
-            del unbound[: len(bound[-1]["path"])]
+        if each.startswith("--"):
+            option = each
+            continue
+        name = each.strip("[].").partition("[")[0].rpartition("/")[2].lower()
+        argument: dict[str, Any] = {"usage": each} | (
+            {"option": option, "help": command.said[option]} if option else {}
+        )
+        if each.startswith("'"):
+            pass
+        elif unbound:
+            argument["path"] = unbound[: 2 if each == VERSION else 1]
+            del unbound[: len(argument["path"])]
         else:
-            bound.append({"usage": each, "field": name, "in": places[name]["in"]})
+            argument |= {"field": name, "in": places[name]["in"]}
+        bound.append(argument)
+        option = ""
     assert not unbound, command.usage
     yield "arguments", bound
     options = [each.strip() for each in command.options.split(",") if each]
-    yield "options", [_option(each, places) for each in options]
+    yield "options", [_option(each, places, command.said) for each in options]
     yield from (("paged", route.paged), ("has_body", route.body is not None))
     yield from (
         (name, value.split(" | ") if name in ("columns", "fields") else value)
-        for name in ("done", "tried", "ask", "sends", "columns", "fields", "rows", "nothing")
+        for name in _SHOWN
         if (value := getattr(command, name))
     )
 
 
-def _option(text: str, places: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _option(text: str, places: Mapping[str, Mapping[str, Any]], said: Mapping[str, str]) -> dict[str, Any]:
     head, _, field = text.partition(": ")
     name, *rest = head.split()
+    name, _, read = name.partition(":")
+    field, _, of_field = field.partition(":")
+    needed, name = name.endswith("!"), name.removesuffix("!")
     field = field or name.partition("/")[0].replace("-", "_")
-    short = [each for each in rest if each.startswith("-")]
-    default = {"default": int(rest[0])} if rest and not short else {}
-    return {"name": name, "field": field, **places[field], **default} | ({"short": short} if short else {})
+    found: dict[str, Any] = {"name": name, "field": field, **places[field]}
+    for each in rest:
+        if each.startswith("-"):
+            found.setdefault("short", []).append(each)
+        else:
+            found["default"] = int(each) if each.isdigit() else [each] if found["type"] == "array" else each
+    if read or of_field:
+        found["read"] = read or of_field
+    found["help"] = said.get(f"--{name}", _NULL.sub("", found["help"]))
+    return found | ({"needed": True} if needed else {})
 
 
 def _fields(kind: Any) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -77,7 +109,11 @@ def _fields(kind: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
         return
     _, components = msgspec.json.schema_components([kind])
-    for name, field in components[kind.__name__]["properties"].items():
+    yield from _properties(components, kind.__name__)
+
+
+def _properties(components: Mapping[str, Any], kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, field in components[kind]["properties"].items():
         named = components[field["$ref"].rpartition("/")[2]] if "$ref" in field else field
         kinds = [named, *named.get("anyOf", ())]
         kinds += [components[each["$ref"].rpartition("/")[2]] for each in kinds if "$ref" in each]
@@ -86,6 +122,11 @@ def _fields(kind: Any) -> Iterator[tuple[str, dict[str, Any]]]:
             for each in kinds:
                 if key not in found and each.get(key, "null") != "null":
                     found[key] = each[key]
+        if found.get("type") == "array" and (choices := field.get("items", {}).get("enum")):
+            found["enum"] = choices
         if field.get("default"):
             found["default"] = field["default"]
         yield name, found
+        for each in kinds:
+            if "properties" in each:
+                yield from ((f"{name}.{inner}", rest) for inner, rest in _properties(components, each["title"]))

@@ -101,8 +101,8 @@ class Route:
     ``further`` are other success statuses than ``status``, with their descriptions, and ``refused`` are statuses of
     errors that only this operation has. ``form``: the body is a form with a
     file (multipart/form-data), whose parts the handler reads while they arrive. ``asks``: a POST changes nothing.
-    ``command`` is the
-    command that makes this call, if one does no more. ``largest`` is the size in bytes of the largest body.
+    ``commands`` are
+    those that make this call, and do no more. ``largest`` is the size in bytes of the largest body.
     """
 
     method: Method
@@ -124,7 +124,7 @@ class Route:
     refused: tuple[tuple[int, str], ...] = ()
     form: bool = False
     asks: bool = False
-    command: Command | None = None
+    commands: tuple[Command, ...] = ()
     largest: int = BODY_LIMIT
 
     def __attrs_post_init__(self) -> None:
@@ -180,10 +180,11 @@ class Table:
         return self._add("DELETE", path, access, summary, rest)
 
     def command(self, usage: str, done: str = "", **rest: Any) -> Callable[[Handler], Handler]:
-        """Name the command of the route that was added last. ``rest`` are further fields of L{Command}."""
+        """Name a command of the route that was added last. ``rest`` are further fields of L{Command}."""
 
         def decorate(handler: Handler) -> Handler:
-            self.routes[-1] = evolve(self.routes[-1], command=Command(usage, done, **rest))
+            route = self.routes[-1]
+            self.routes[-1] = evolve(route, commands=(Command(usage, done, **rest), *route.commands))
             return handler
 
         return decorate

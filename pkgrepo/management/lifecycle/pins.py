@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Self
+from typing import Annotated, Any, Final, Self
 
 from msgspec import Meta
 
@@ -52,6 +52,13 @@ class PinRecord(Record):
             by=pin.actor,
             pinned_at=pin.pinned_at,
         )
+
+
+PINS: Final[Mapping[str, Any]] = {
+    "columns": "REPOSITORY: repository | PACKAGE: package | VERSION: version | BY: by | PINNED: pinned_at:ago | "
+    "REASON: reason",
+    "nothing": "nothing is pinned",
+}
 
 
 @table.command(
@@ -109,12 +116,16 @@ async def list_pins_of_package(call: Call) -> list[PinRecord]:
     return [PinRecord.of(call.repository, each) for each in found]
 
 
+@table.command(
+    "package pins REPOSITORY", about="List the pinned versions of a repository, or of a project's packages.", **PINS
+)
 @table.get("/repository/<repository>/pins", READERS_OF_SOME, "List the pinned versions of a repository")
 async def list_pins(call: Call) -> list[PinRecord]:
     """Ordered by package and version."""
     return await _readable(call, await call.catalog.scan(pins.list_pins, call.repository.id))
 
 
+@table.command("package pins project:KEY", **PINS)
 @table.get("/project/<key>/pins", PROJECT_VIEWERS, "List the pinned versions of a project's packages")
 async def list_pins_of_project(call: Call, key: str) -> list[PinRecord]:
     """Of all packages that the project owns, in the repositories that the caller may read."""

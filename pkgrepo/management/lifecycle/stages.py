@@ -28,7 +28,7 @@ from pkgrepo.storage.catalog.server.stages import STATES, Stage, StageItem
 
 SHOWN: Final = 20  # things of a stage that lists name
 ORDER: Order[Stage] = Order("-created_at", "", "", (int, str), stages.position)
-STATE = Parameter("state", f"Only stages in this state: {', '.join(STATES)}.")
+STATE = Parameter("state", "Only stages in this state.", choices=STATES)
 
 table = Table("stages")
 
@@ -97,6 +97,14 @@ class StageRecord(Record):
     may_approve: Annotated[bool | None, meaning("Whether the caller may approve it; null in lists.")]
 
 
+@table.command(
+    "stage list [STORAGE/REPOSITORY]",
+    options="state, limit 50",
+    columns="ID: id | REPOSITORY: repository | STATE: state | WHAT: :staged | SIZE: size:size | "
+    "OPENED: created_at:ago | BY: by | ENDED BY: ended_by",
+    nothing="there are no stages that you may see",
+    about="List stages, the newest first.",
+)
 @table.get(
     "/stages",
     VIEWERS,
@@ -145,6 +153,15 @@ async def create_stage(call: Call, body: NewStage) -> Created[StageRecord]:
     return Created(await _shown(call, staged), f"/api/stages/{staged.stage.uid}")
 
 
+@table.command(
+    "stage show ID",
+    fields="id: id | repository: repository | state: state | description: description | by: by | url: url | "
+    "expires at: expires_at | ended by: ended_by | reason: reason",
+    columns="KIND: kind | PACKAGE: package | NAME: name | SIZE: size:size",
+    rows="content",
+    nothing="nothing is staged in it yet",
+    about="Show a stage and what is staged in it.",
+)
 @table.get("/stages/<id>", VIEWERS, "Show a stage")
 async def show_stage(call: Call, id: str) -> StageRecord:
     """With the packages, versions and files in it that the caller may read."""

@@ -66,6 +66,14 @@ class Purged(Record):
     size: Annotated[int, meaning("The bytes that the repository does not use any more.")]
 
 
+@table.command(
+    "trash list [STORAGE/REPOSITORY]",
+    options="limit 50",
+    columns="ID: id | REPOSITORY: repository | KIND: kind | WHAT: :removed | SIZE: size:size | "
+    "DELETED: deleted_at:ago | BY: by | REASON: reason",
+    nothing="the trash has nothing that you may restore",
+    about="List what is in the trash, the newest first.",
+)
 @table.get(
     "/trash",
     VIEWERS,
@@ -105,6 +113,11 @@ async def list_trash(call: Call) -> Page[TrashRecord]:
     return page_request.page(found, ORDER.place, _record(call, days, names))
 
 
+@table.command(
+    "trash restore ID",
+    "restored {:where}",
+    about="Restore what was deleted, with its files, tags and times.",
+)
 @table.post("/trash/<id>/restore", VIEWERS, "Restore what was deleted", audit="trash.restore")
 async def restore(call: Call, id: str) -> Restored:
     """
@@ -133,6 +146,9 @@ async def restore(call: Call, id: str) -> Restored:
     return Restored(id=id, repository=call.repository.path, package=entry.package_name, items=items)
 
 
+@table.command(
+    "trash purge ID", "deleted {:where} for good ({size:size})", ask="Delete entry {id} of the trash for good?"
+)
 @table.delete("/trash/<id>", VIEWERS, "Delete something in the trash for good", audit="trash.purge")
 async def purge(call: Call, id: str) -> Purged:
     """

@@ -69,6 +69,12 @@ MOST_PAGES: Final = 10_000
 AT_ONCE: Final = 500  # packages of a repository whose permissions are asked together
 
 
+@table.command(
+    "package show REPOSITORY NAME",
+    fields="package: name | latest: latest | versions: :counted | files: files | size: size:size | "
+    "downloads: downloads | source: source | route: route | created: created_at:time | changed: updated_at:time",
+    about="Show a package, or one of its versions with its files.",
+)
 @table.get("/package/<repository>/<package>", CONTENT_READERS, "Show a package")
 async def show_package(call: Call) -> PackageRecord:
     """With the latest version, and the totals of its versions, files and downloads."""
@@ -117,6 +123,12 @@ def _days(counts: Mapping[int, int], first: int, last: int) -> list[DayDownloads
     return [DayDownloads(day=EPOCH + timedelta(days=day), count=counts.get(day, 0)) for day in range(first, last + 1)]
 
 
+@table.command(
+    "package show REPOSITORY NAME==VERSION",
+    fields="package: package | version: version | state: state | reason: reason | published: published_at:time | "
+    "by: publisher | digest: digest | licence: license | keywords: keywords:listed | tags: tags:listed | "
+    "links: links:links | dependencies: dependencies:lines | files: files:files",
+)
 @table.get(
     "/package/<repository>/<package>/versions/<version>",
     CONTENT_READERS,
@@ -256,6 +268,14 @@ async def _readable(
         after = order.position(some[-1])
 
 
+@table.command(
+    "package versions REPOSITORY NAME",
+    options="limit",
+    columns="VERSION: version | STATE: :state | FILES: files:number | SIZE: size:size | DOWNLOADS: downloads:number | "
+    "PUBLISHED: published_at:ago | BY: publisher",
+    nothing="there are no versions",
+    about="List the versions of a package, the highest first; of an image its tags, the newest first.",
+)
 @table.get(
     "/package/<repository>/<package>/versions",
     CONTENT_READERS,

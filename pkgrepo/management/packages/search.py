@@ -264,6 +264,23 @@ def _facet(values: Iterable[str]) -> list[Facet]:
     return [Facet(value=value, count=count) for value, count in ordered[:MOST_VALUES]]
 
 
+DEPENDENTS: Final = "PACKAGE: name | REPOSITORY: repository | LATEST: latest | NEEDS: text | KIND: kind"
+
+
+@table.command(
+    "package dependents REPOSITORY NAME",
+    options="limit",
+    columns=DEPENDENTS,
+    nothing="no package that you may see needs it",
+    about="List the packages on the server that need a package: those of their highest versions that say so.",
+    more="With a version it tells which of them accept that.",
+)
+@table.command(
+    "package dependents REPOSITORY NAME==VERSION",
+    options="limit",
+    columns=f"{DEPENDENTS} | ACCEPTS IT: accepts",
+    nothing="no package that you may see needs it",
+)
 @table.get(
     "/package/<repository>/<package>/dependents",
     CONTENT_READERS,

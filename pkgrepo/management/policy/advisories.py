@@ -133,6 +133,14 @@ async def list_findings(call: Call) -> Findings:
     )
 
 
+@table.command(
+    "advisories status",
+    fields="source: source | exported: exported_at or 'never' | loaded: loaded_at or 'never' | "
+    "records: records:counts | unreadable: unreadable",
+    fails="problem",
+    about="Show the export: its age, and how many records of it are stored.",
+    more="Exit code 1 if it is missing or too old.",
+)
 @table.get("/advisories/data", VIEWERS, "Show the export that advisories come from")
 async def show_data(call: Call) -> AdvisoryData:
     """The source is empty for callers who are not system managers."""

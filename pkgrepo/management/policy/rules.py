@@ -240,6 +240,14 @@ async def list_blocks(call: Call) -> list[BlockRecord]:
     ]
 
 
+@table.command(
+    "block REPOSITORY [PACKAGE[@VERSIONS]]",
+    "{:blocked}",
+    options="versions, digest: digests, reason, until",
+    notes="warning",
+    about='Block a package, versions of it, or digests at once, as in "block main/mirror left-pad@1.3.1".',
+    more='REPOSITORY is a path, or for system managers a pattern such as "main/*".',
+)
 @table.post("/policy/blocks", ACCOUNT_HOLDERS, "Block a package or versions of it", status=201, audit="policy.block")
 async def add_block(call: Call, body: NewBlock) -> Created[AddedBlock]:
     """

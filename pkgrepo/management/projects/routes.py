@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from attrs import evolve
 from msgspec import UNSET
 
@@ -28,7 +30,16 @@ from pkgrepo.management.projects.access import (
     project_record,
     visible_projects,
 )
-from pkgrepo.management.quotas import QuotaGiven, QuotaRecord, change_quota, limits_given, quota_record, with_limits
+from pkgrepo.management.quotas import (
+    SET,
+    SHOW,
+    QuotaGiven,
+    QuotaRecord,
+    change_quota,
+    limits_given,
+    quota_record,
+    with_limits,
+)
 from pkgrepo.model import Project, ProjectRole
 from pkgrepo.storage.catalog.people import projects
 from pkgrepo.storage.catalog.server import quotas
@@ -85,6 +96,13 @@ async def create_project(call: Call, body: NewProject) -> Created[ProjectRecord]
     return Created(await project_record(call, project), f"/api/project/{project.key}")
 
 
+SHOWN: Final = (
+    "project: key | id: id | name: name | description: description | visibility: visibility | "
+    "created: created_at:time | quota: :quota | members: :members | owns: bindings or 'no names':bindings"
+)
+
+
+@table.command("project owner STORAGE/REPOSITORY PACKAGE", fields=SHOWN)
 @table.get("/project/by-key/<repository>/<package>", PROJECT_FINDERS, "Show the project that owns a package name")
 async def find_project_by_key(call: Call) -> ProjectRecord:
     """The package need not exist. The answer is 404 if no project that the caller may see owns the name."""
@@ -96,12 +114,19 @@ async def find_project_by_key(call: Call) -> ProjectRecord:
     return await project_record(call, project)
 
 
+@table.command("project show KEY", fields=SHOWN, about="Show a project with its members and names.")
 @table.get("/project/<key>", PROJECT_VIEWERS, "Show a project")
 async def show_project(call: Call, key: str) -> ProjectRecord:
     """The project is found by key or id."""
     return await project_record(call, await find_project(call, key))
 
 
+@table.command(
+    "project edit KEY",
+    "changed project {key}",
+    options="name, description, visibility, quota:size",
+    said={"--quota": "The most bytes of its packages, such as 5GiB; none removes the limit."},
+)
 @table.patch("/project/<key>", ACCOUNT_HOLDERS, "Change a project", audit="project.update", conditional=True)
 async def change_project(call: Call, body: ProjectChange, key: str) -> ProjectRecord:
     """
@@ -135,6 +160,7 @@ async def delete_project(call: Call, key: str) -> None:
     await call.write(call.entry(project.key), projects.remove_project, project.id)
 
 
+@table.command("quota show project:KEY", **SHOW)
 @table.get("/project/<key>/quota", PROJECT_VIEWERS, "Show the quota of a project")
 async def show_quota(call: Call, key: str) -> QuotaRecord:
     """
@@ -147,6 +173,7 @@ async def show_quota(call: Call, key: str) -> QuotaRecord:
     return await quota_record(call, QuotaKind.PROJECT, project.id, project.key)
 
 
+@table.command("quota set project:KEY", **SET)
 @table.patch("/project/<key>/quota", SYSTEM_MANAGERS, "Change the quota of a project", audit="quota.update")
 async def change_project_quota(call: Call, body: QuotaGiven, key: str) -> QuotaRecord:
     """A limit below what is used refuses what adds to it, and removes nothing."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Self
 
 import msgspec
 from msgspec import Meta
@@ -94,12 +95,39 @@ class PublisherRecord(Record):
         )
 
 
+SHOWN: Final[Mapping[str, Any]] = {
+    "columns": "ID: id | ISSUER: issuer | CLAIMS: :claims | PACKAGES: packages or 'all':spaced | "
+    "ACTIONS: actions:spaced",
+    "nothing": "no pipelines publish here",
+    "warned": True,
+    "about": "List the publishers of a repository or a project, or those that publish PACKAGE.",
+    "unfit": "a project has no publishers of single packages: name the repository of the package",
+}
+ADDED: Final[Mapping[str, Any]] = {
+    "done": "{:claims} of {issuer} publishes to {repository} ({id})",
+    "options": "issuer!, claim:claims: claims, source, file, environment, audience, packages, action: actions",
+    "about": "Let pipelines publish to a repository, or PACKAGE in it, which need not exist yet; "
+    "or all that a project owns.",
+    "more": "Your own rights there are needed: a publisher has no actions that you do not have.",
+    "unfit": SHOWN["unfit"],
+}
+REMOVED: Final[Mapping[str, Any]] = {
+    "done": "removed the publisher {id}",
+    "ask": "Remove the publisher {id} of {repository}? Its tokens end.",
+    "about": "Remove a publisher; the tokens of its pipelines end.",
+    "said": {"--id": "The id, as publisher list shows it."},
+    "unfit": SHOWN["unfit"],
+}
+
+
+@table.command("publisher list REPOSITORY", **SHOWN)
 @table.get(PUBLISHERS, EDITORS, "List the publishers of a repository")
 async def list_publishers(call: Call) -> list[PublisherRecord]:
     """Those of single packages are among them."""
     return await _listed(call)
 
 
+@table.command("publisher add REPOSITORY", **ADDED)
 @table.post(PUBLISHERS, EDITORS, "Add a publisher to a repository", audit="publisher.add")
 async def add_publisher(call: Call, body: PublisherGiven) -> Created[PublisherRecord]:
     """
@@ -110,18 +138,21 @@ async def add_publisher(call: Call, body: PublisherGiven) -> Created[PublisherRe
     return await _added(call, body)
 
 
+@table.command("publisher remove REPOSITORY --id ID", **REMOVED)
 @table.delete(f"{PUBLISHERS}/<id>", EDITORS, "Remove a publisher from a repository", audit="publisher.remove")
 async def remove_publisher(call: Call, id: str) -> None:
     """The tokens of its pipelines end."""
     await _removed(call, id)
 
 
+@table.command("publisher list REPOSITORY PACKAGE", **SHOWN)
 @table.get(OF_PACKAGE, EDITORS, "List the publishers of a package")
 async def list_package_publishers(call: Call) -> list[PublisherRecord]:
     """The package need not exist. Those of the repository, and of its project, that are for it are among them."""
     return await _listed(call)
 
 
+@table.command("publisher add REPOSITORY PACKAGE", **ADDED)
 @table.post(OF_PACKAGE, EDITORS, "Add a publisher to a package", audit="publisher.add")
 async def add_package_publisher(call: Call, body: PublisherGiven) -> Created[PublisherRecord]:
     """
@@ -132,12 +163,14 @@ async def add_package_publisher(call: Call, body: PublisherGiven) -> Created[Pub
     return await _added(call, body)
 
 
+@table.command("publisher remove REPOSITORY PACKAGE --id ID", **REMOVED)
 @table.delete(f"{OF_PACKAGE}/<id>", EDITORS, "Remove a publisher from a package", audit="publisher.remove")
 async def remove_package_publisher(call: Call, id: str) -> None:
     """The tokens of its pipelines end. One that is for other packages, too, cannot be removed here (403)."""
     await _removed(call, id)
 
 
+@table.command("publisher list project:KEY", **SHOWN)
 @table.get(OF_PROJECT, PROJECT_VIEWERS, "List the publishers of a project")
 async def list_project_publishers(call: Call, key: str) -> list[PublisherRecord]:
     """Also needs membership in the project, unless the caller is a system manager."""
@@ -146,6 +179,7 @@ async def list_project_publishers(call: Call, key: str) -> list[PublisherRecord]
     return [PublisherRecord.of(call.shared.pipelines.issuers, each, of_project=True) for each in project.publishers]
 
 
+@table.command("publisher add project:KEY", **ADDED)
 @table.post(OF_PROJECT, SYSTEM_MANAGERS, "Add a publisher to a project", audit="publisher.add")
 async def add_project_publisher(call: Call, body: PublisherGiven, key: str) -> Created[PublisherRecord]:
     """It is for the packages that the project owns, in all repositories; they need not exist."""
@@ -158,6 +192,7 @@ async def add_project_publisher(call: Call, body: PublisherGiven, key: str) -> C
     return Created(record, f"/api/project/{project.key}/publishers/{record.id}")
 
 
+@table.command("publisher remove project:KEY --id ID", **REMOVED)
 @table.delete(f"{OF_PROJECT}/<id>", SYSTEM_MANAGERS, "Remove a publisher from a project", audit="publisher.remove")
 async def remove_project_publisher(call: Call, key: str, id: str) -> None:
     """The tokens of its pipelines end."""

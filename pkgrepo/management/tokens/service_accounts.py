@@ -17,6 +17,12 @@ from pkgrepo.storage.catalog.people import groups, tokens, users
 table = Table("service accounts")
 
 
+@table.command(
+    "user services",
+    columns="SERVICE: username | NAME: name | OWNER: owner:owner | STATE: active:active/off",
+    about="List the service accounts that you own, or a group that you are in.",
+    nothing="you own no service accounts",
+)
 @table.get("/user/services", ACCOUNT_HOLDERS, "List the service accounts that the caller owns")
 async def list_services(call: Call) -> list[UserRecord]:
     """Those of the caller, and those of the groups that the caller is a member of."""

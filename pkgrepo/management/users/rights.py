@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Annotated, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Final
 
 from pkgrepo.auth.login.identities import identity_of
 from pkgrepo.auth.permissions.decisions import Question
@@ -58,12 +58,24 @@ class RightsRecord(Record):
     denied: Annotated[str | None, meaning("Why nothing is allowed, where nothing is.")]
 
 
+RIGHTS: Final[Mapping[str, Any]] = {
+    "columns": "REPOSITORY: repository | ACTIONS: actions or 'none' | BECAUSE OF: :because",
+    "nothing": "no repository can be seen",
+}
+
+
+@table.command(
+    "user rights",
+    about="List what you, or USERNAME, may do in each repository, and where it comes from.",
+    **RIGHTS,
+)
 @table.get("/user/me/rights", ACCOUNT_HOLDERS, "List what the caller may do, by repository")
 async def list_own_rights(call: Call) -> Page[RightsRecord]:
     """Those of the credentials: a token may allow less than its owner. Sorted by path."""
     return await _rights(call, call.identity, call.registry.listed())
 
 
+@table.command("user rights USERNAME", **RIGHTS)
 @table.get("/users/<id>/rights", USER_MANAGERS, "List what a user may do, by repository")
 async def list_rights(call: Call, id: str) -> Page[RightsRecord]:
     """

@@ -13,7 +13,7 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import find_subject, parse_actions
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Created, Parameter, Table, sorting
-from pkgrepo.management.quotas import QuotaGiven, QuotaRecord, change_quota, quota_record
+from pkgrepo.management.quotas import SET, SHOW, QuotaGiven, QuotaRecord, change_quota, quota_record
 from pkgrepo.management.users.permissions import (
     FLAGS,
     audit_detail,
@@ -119,6 +119,13 @@ async def show_user(call: Call, id: str) -> UserRecord:
     return UserRecord.of(await find_user(call, id))
 
 
+@table.command(
+    "user edit USERNAME",
+    "changed user {username}",
+    options="rename: username, name, email, active/inactive, default-action: default_repository_actions, "
+    "owner: owner.user, owner-group: owner.group, admin/no-admin, user-manager/no-user-manager, "
+    "system-manager/no-system-manager",
+)
 @table.patch(
     "/users/<id>",
     USER_MANAGERS,
@@ -145,6 +152,7 @@ async def change_user(call: Call, body: UserChange, id: str) -> UserRecord:
     return UserRecord.of(await _update(call, user, changes))
 
 
+@table.command("quota show user:NAME", **SHOW)
 @table.get("/users/<id>/quota", USER_MANAGERS, "Show the quota of a user")
 async def show_quota(call: Call, id: str) -> QuotaRecord:
     """
@@ -157,6 +165,7 @@ async def show_quota(call: Call, id: str) -> QuotaRecord:
     return await quota_record(call, QuotaKind.USER, user.id, user.username)
 
 
+@table.command("quota set user:NAME", **SET)
 @table.patch("/users/<id>/quota", SYSTEM_MANAGERS, "Change the quota of a user", audit="quota.update")
 async def change_user_quota(call: Call, body: QuotaGiven, id: str) -> QuotaRecord:
     """A limit below what is used refuses what adds to it, and removes nothing."""

@@ -51,10 +51,10 @@ from .schema import (
 
 MOST: Final = 100  # webhooks of one place
 STATES: Final = (webhook_deliveries.PENDING, webhook_deliveries.DELIVERED, webhook_deliveries.FAILED)
-PLACES: Final[tuple[tuple[str, AccessRule, str], ...]] = (
-    ("/system/webhooks", SYSTEM_MANAGERS, "of the server"),
-    ("/repository/<repository>/webhooks", EDITORS, "of a repository"),
-    ("/project/<key>/webhooks", ACCOUNT_HOLDERS, "of a project"),
+PLACES: Final[tuple[tuple[str, AccessRule, str, str], ...]] = (  # path, who may, of what, and how commands say it
+    ("/system/webhooks", SYSTEM_MANAGERS, "of the server", ""),
+    ("/repository/<repository>/webhooks", EDITORS, "of a repository", "--repository STORAGE/REPOSITORY"),
+    ("/project/<key>/webhooks", ACCOUNT_HOLDERS, "of a project", "--project KEY"),
 )
 
 table = Table("webhooks")
@@ -215,23 +215,95 @@ async def redeliver(call: Call, id: str, delivery: str, key: str = "") -> Delive
     return delivery_record(await call.write(entry, webhook_deliveries.send_again, webhook.id, delivery, call.now_ms))
 
 
+WEBHOOK: Final = (
+    "webhook: name | id: id | address: url | events: events | format: format | "
+    "of: repository or project or 'the server' | state: :webhook | reason: disabled_reason | "
+    "failing since: failing_since:time | pending: pending | "
+    "old secret until: old_secret_until:time"
+)
+DELIVERY: Final = (
+    "delivery: id | message: message_id | type: type | subject: subject | state: state | attempts: attempts | "
+    "last attempt: attempted_at:time | next attempt: next_attempt_at:time | status: status | took: duration_ms:ms | "
+    "error: error | request: request | response: response"
+)
+
+
 def _mount() -> None:
     """Add the routes of each place."""
-    state = Parameter("state", "Only deliveries in this state: pending, delivered or failed.")
-    for path, access, of in PLACES:
+    state = Parameter("state", "Only deliveries in this state.", choices=STATES)
+    for path, access, of, place in PLACES:
         one, sent = f"{path}/<id>", f"{path}/<id>/deliveries"
         table.get(path, access, f"List the webhooks {of}")(list_webhooks)
+        _command(
+            f"list {place}",
+            about="List webhooks.",
+            columns="ID: id | NAME: name | EVENTS: events | STATE: :webhook | PENDING: pending:number | ADDRESS: url",
+            nothing="there are no webhooks here",
+        )
         table.post(path, access, f"Add a webhook {of}", audit="webhook.create")(create_webhook)
+        _command(
+            f"create {place} NAME URL",
+            about="Add a webhook, and print its secret, which is not shown again.",
+            options="event -e package.*: events, format",
+            fields=f"{WEBHOOK} | secret: secret",
+        )
         table.get(one, access, f"Show a webhook {of}")(show_webhook)
+        _command(f"show {place} ID", about="Show a webhook.", fields=WEBHOOK)
         table.patch(one, access, f"Change a webhook {of}", audit="webhook.update", conditional=True)(change_webhook)
+        _command(
+            f"edit {place} ID",
+            "changed webhook {name}",
+            about="Change a webhook.",
+            options="name, address: url, event -e: events, format, on/off: active",
+        )
         table.delete(one, access, f"Remove a webhook {of}", audit="webhook.delete", conditional=True)(delete_webhook)
+        _command(
+            f"delete {place} ID",
+            "removed webhook {id}",
+            about="Remove a webhook.",
+            ask="Remove webhook {id}, with what it has not delivered?",
+        )
         rotating = f"Give a webhook {of} a new secret"
         table.post(f"{one}/rotate-secret", access, rotating, audit="webhook.rotate")(rotate_secret)
+        _command(
+            f"rotate {place} ID",
+            about="Give a webhook a new secret, and print it.",
+            options="overlap: overlap_hours",
+            fields=f"{WEBHOOK} | secret: secret",
+        )
         table.post(f"{one}/test", access, f"Send a test event to a webhook {of}", audit="webhook.test")(try_webhook)
+        _command(
+            f"test {place} ID",
+            about="Send a test event now, and print what the receiver answered.",
+            more="Exit code 1 if it did not take the event.",
+            fields=DELIVERY,
+            fails=":untaken",
+        )
         table.get(sent, access, f"List the deliveries of a webhook {of}", query=[state])(list_deliveries)
+        _command(
+            f"deliveries {place} ID",
+            about="List what was sent, the newest first; or show one delivery with the bodies of request and response.",
+            options="state, limit 50",
+            columns="ID: id | TYPE: type | SUBJECT: subject | STATE: state | ATTEMPTS: attempts:number | "
+            "STATUS: status | WHEN: created_at:ago | ERROR: error",
+            nothing="nothing was sent",
+        )
         table.get(f"{sent}/<delivery>", access, f"Show a delivery of a webhook {of}")(show_delivery)
+        _command(f"deliveries {place} ID DELIVERY", fields=DELIVERY)
         again = f"Send a delivery of a webhook {of} again"
         table.post(f"{sent}/<delivery>/redeliver", access, again, audit="webhook.redeliver")(redeliver)
+        _command(
+            f"redeliver {place} ID DELIVERY",
+            "{delivery} is sent again",
+            about="Send a delivery again, with the same message id.",
+        )
+
+
+def _command(usage: str, done: str = "", **rest: Any) -> None:
+    """Name the command of the route that was added last."""
+    said = {"--repository": "The webhooks of a repository.", "--project": "The webhooks of a project."}
+    unfit = "give --repository or --project, not both"
+    table.command(f"webhook {usage}", done, said=said, unfit=unfit, **rest)(table.routes[-1].handler)
 
 
 _mount()

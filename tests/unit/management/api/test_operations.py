@@ -33,4 +33,4 @@ def test_each_described_command_can_be_called(words: str) -> None:
         found = command.get_command(context, word)  # type: ignore[attr-defined]
         assert found is not None, words
         command, context = found, found.make_context(word, [], parent=context, resilient_parsing=True)
-    assert command.help.startswith(described()[words]["help"])
+    assert command.help.startswith(described()[words][0]["help"])
