@@ -9,7 +9,7 @@ first one that is not empty, and ``{storage_name}/{name}`` a template.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
 from typing import Any, Final
@@ -108,12 +108,14 @@ def _option(option: Mapping[str, Any]) -> Callable[[Callable[..., None]], Callab
     return click.option(option["name"].partition("/")[0].replace("-", "_"), *flags, **settings)
 
 
-def _fitting(call: Operation, keys: Sequence[str], given: Mapping[str, Any]) -> tuple[int, dict[str, Any]] | None:
+def _fitting(
+    call: Operation, keys: Sequence[str], given: Mapping[str, Any], kinds: Collection[str]
+) -> tuple[int, dict[str, Any]] | None:
     """How well what is written fits the arguments of a call, and these by their usage; None if it does not fit."""
     score, found, left, free = 0, dict[str, Any](), {key for key in keys if given[key] is not None}, iter(keys)
     for argument in call["arguments"]:
         key = argument["option"].strip("-") if "option" in argument else next(free)
-        fit = _fit(argument["usage"], given[key])
+        fit = _fit(argument["usage"], given[key], kinds)
         needed = ["version"] if argument["usage"] == VERSION else []
         if fit is None or any(given[each] is None for each in needed):
             return None
@@ -123,15 +125,16 @@ def _fitting(call: Operation, keys: Sequence[str], given: Mapping[str, Any]) -> 
     return None if left else (score, found)
 
 
-def _fit(usage: str, value: Any) -> tuple[int, Any] | None:
+def _fit(usage: str, value: Any, kinds: Collection[str]) -> tuple[int, Any] | None:
+    """How well a text fits an argument, and what it stands for; ``kinds`` are those that other calls take."""
     kind, colon, _ = usage.partition(":")
     if value is None or usage.startswith("["):
         return (0, value) if usage.startswith("[") else None
     if usage.startswith("'"):
         return (3, value) if value == usage.strip("'") else None
-    if colon:
-        rest = value.removeprefix(f"{kind}:")
-        return (2, rest) if rest not in ("", value) else None
+    written, _, rest = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if colon or (rest and written in kinds):
+        return (2, rest) if rest and written == kind else None
     return (1 if ("/" in usage) == ("/" in value) else 0), value
 
 
@@ -142,7 +145,8 @@ async def _call(session: Session, calls: Sequence[Operation], keys: Sequence[str
         given["name"], given["version"] = named(given["name"], given["version"])
         keys = [*keys, "version"]
     keys = [*keys, *(each.strip("-") for each in _named(calls))]
-    fitting = [(found, call) for call in calls if (found := _fitting(call, keys, given)) is not None]
+    kinds = {each["usage"].partition(":")[0] for call in calls for each in call["arguments"] if ":" in each["usage"]}
+    fitting = [(found, call) for call in calls if (found := _fitting(call, keys, given, kinds)) is not None]
     if not fitting:
         raise Invalid(calls[0].get("unfit", "this does not go together: see --help"))
     (_, written), operation = max(fitting, key=lambda each: each[0][0])
@@ -189,7 +193,7 @@ async def _send(
     client, printer = session.client, session.printer
     body = sent["body"] if operation["has_body"] else None
     if method == "PATCH" and not body:
-        raise Invalid("say what to change: see --help")
+        raise Invalid(operation.get("unchanged", "say what to change: see --help"))
     if operation["paged"]:
         most = sent["query"].pop("limit", None)
         value: Any = await client.all_items(*segments, most=most, **sent["query"])
@@ -200,7 +204,8 @@ async def _send(
     values = {**given, **value} if isinstance(value, dict) else given
     shown = [(title, cell(what)(value)) for title, what in map(_titled, operation.get("fields", ()))]
     if "columns" in operation and not (shown and printer.as_json):
-        printer.record(None, shown)
+        if shown:
+            printer.record(None, shown)
         records = value[operation["rows"]] if "rows" in operation else value
         printer.table([_column(each) for each in operation["columns"]], records, fill(operation["nothing"], values))
         for each in records if "warned" in operation else ():

@@ -98,6 +98,7 @@ SET: Final[Mapping[str, str]] = {
     "fields": SHOWN,
     "options": "bytes:size, packages:count, versions:count, file-size:size",
     "about": 'Set limits of a repository, a storage, "project:KEY", "user:NAME", or "server"; "none" removes one.',
+    "unchanged": "say what to limit: see --help",
     "more": "What is stored already stays, also if it is more than that.",
 }
 

@@ -29,8 +29,9 @@ class Command:
     list; one with fields, too, is shown with both. ``nothing`` is the sentence for an empty list, and ``ask`` the
     question before. After that, ``notes`` is what is noted, and ``fails`` an error, if they are not empty. ``sends``
     are parameters of the query that are always sent. ``warned``: the warnings of each record of a list are noted.
-    ``said`` is the help of arguments that are options, and ``unfit`` the error if no route fits. ``about`` is
-    said in place of the summary of the route, and ``more`` after it.
+    ``said`` is the help of arguments that are options, and ``unfit`` the error if no route fits, and
+    ``unchanged`` that if there is nothing to change. ``about`` is said in place of the summary of the route, and
+    ``more`` after it.
     """
 
     usage: str
@@ -45,6 +46,7 @@ class Command:
     notes: str = ""
     fails: str = ""
     unfit: str = ""
+    unchanged: str = ""
     said: Mapping[str, str] = {}
     warned: bool = False
     sends: Mapping[str, str] = {}

@@ -18,7 +18,21 @@ from .route import Route
 _PARAMETER: Final = re.compile(r"<(?:path:)?(\w+)>")
 _LEAST: Final = {"integer": {"minimum": 1}}  # of numbers in a query, which are of days or items
 _SHOWN: Final = (  # what is said of a command as it is
-    *("done", "tried", "ask", "sends", "columns", "fields", "rows", "nothing", "notes", "fails", "unfit", "warned"),
+    *(
+        "done",
+        "tried",
+        "ask",
+        "sends",
+        "columns",
+        "fields",
+        "rows",
+        "nothing",
+        "notes",
+        "fails",
+        "unfit",
+        "unchanged",
+        "warned",
+    ),
 )
 _NULL: Final = re.compile("; null [^.]*")  # which no option can be
 VERSION: Final = "NAME==VERSION"  # an argument for both path parameters, package and version
