@@ -20,7 +20,7 @@ import msgspec
 from attrs import frozen
 
 from pkgrepo.client.terminal import printable
-from pkgrepo.display import age, size
+from pkgrepo.display import age
 
 GAP: Final = "  "
 LEAST: Final = 4  # columns of the terminal to which a column is cut
@@ -206,11 +206,6 @@ def text_of(value: object) -> str:
     if isinstance(value, Mapping | list):
         return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     return str(value)
-
-
-def sized(key: str) -> Callable[[Any], str]:
-    """A function of a record: the size in the field ``key``, with a unit."""
-    return lambda record: size(record[key]) if record.get(key) is not None else ""
 
 
 def aged(key: str) -> Callable[[Any], str]:
