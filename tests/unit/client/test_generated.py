@@ -89,7 +89,7 @@ def test_places_that_exclude_each_other_are_refused(monkeypatch: pytest.MonkeyPa
     with pytest.raises(Invalid, match="not both"):
         _called(monkeypatch, "webhook list", "--repository", "main/py", "--project", "a", answer=[])
     with pytest.raises(Invalid, match="no publishers of single packages"):
-        _called(monkeypatch, "publisher list", "project:a", "demo", answer=[])
+        _called(monkeypatch, "publisher add", "project:a", "demo", "--issuer", "github", answer={})
 
 
 def test_sizes_and_nested_fields_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
