@@ -2,8 +2,8 @@
 Commands that make one call of the API, made of ``operations.json``, which describes them (see ``Command`` there).
 
 A column, a field or a part of a sentence is a field of the record, dotted if it is one of an object in it, with a form
-after a colon: ``created_at:ago``. ``admin+user_manager`` are the names of those that are true, ``route or 'here'`` the
-first one that is not empty, and ``{storage_name}/{name}`` a template.
+after a colon: ``created_at:ago``; ``:webhook`` is a form of the whole record. ``admin+user_manager`` are the names of
+those that are true, ``route or 'here'`` the first one that is not empty, and ``{storage_name}/{name}`` a template.
 """
 
 from __future__ import annotations
