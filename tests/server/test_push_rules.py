@@ -35,7 +35,7 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]
     repositories = {f"{rule}-npm": config(push_rules=rules) for rule, rules in RULES.items()}
     lines = "".join(
         hosted(each, **{f"{rule}-{each}": config(push_rules=rules) for rule, rules in RULES.items()})
-        for each in FORMATS[1:]
+        for each in FORMATS if each != "npm"
     )
     scopes = {"ci": ("main/*", ["read", "write", "delete"], [])}
     folder = tmp_path_factory.mktemp("push_rules")
@@ -90,7 +90,8 @@ def remove(where: HttpClient, format: str, version: str = "1.0.0") -> Reply:
         case "docker":
             return where.ask("DELETE", f"/app/manifests/{IMAGE.digest}")
     base, _, repository = where.url.partition("/repositories/")  # its clients remove nothing
-    path = f"/api/package/{quote(repository, safe='')}/{quote(CASES[format].named('app'))}/versions/{version}"
+    name, text = quote(CASES[format].named("app"), safe=""), CASES[format].spelled(version)
+    path = f"/api/package/{quote(repository, safe='')}/{name}/versions/{text}"
     return where.elsewhere(base).ask("DELETE", path)
 
 
@@ -117,12 +118,13 @@ def test_only_members_of_the_project_publish_and_remove(process, at, format):
     binding = {"repository": f"main/{repository}", "pattern": pattern}
     assert api.post_json(f"/project/{key}/bindings", binding).status == 200
     assert api.post_json(f"/project/{key}/members", {"user": ANN[0], "role": "developer"}).status == 200
-    for refused in (publish(bob, format, "2.0.0"), remove(bob, format)):
+    for refused in (publish(bob, format, "1.2.0"), remove(bob, format)):
         assert (refused.status, f"only members of project {key} may push" in refused.text) == (403, True), refused
-    path = f"/package/main%2F{repository}/{quote(name, safe='')}/versions/1.0.0"
+    text = case.spelled("1.0.0") if case else "1.0.0"
+    path = f"/package/main%2F{repository}/{quote(name, safe='')}/versions/{text}"
     assert api.as_user(*BOB).delete(path).status == 403
     assert is_there(admin, format)
-    assert publish(ann, format, "2.0.0").status in (200, 201)
+    assert publish(ann, format, "1.2.0").status in (200, 201)
     assert remove(ann, format).status in (200, 201, 202, 204)
     assert not is_there(admin, format)
 
@@ -132,7 +134,7 @@ def test_the_first_pusher_of_a_name_owns_it_where_the_setting_says_so(at, format
     repository = f"claims-{format}"
     ann, bob = at(repository, *ANN), at(repository, *BOB)
     assert publish(ann, format).status in (200, 201)
-    for refused in (publish(bob, format, "2.0.0"), remove(bob, format)):
+    for refused in (publish(bob, format, "1.2.0"), remove(bob, format)):
         assert (refused.status, "only members of project" in refused.text) == (403, True), refused
     assert is_there(ann, format)
     assert remove(ann, format).status in (200, 201, 202, 204)

@@ -22,6 +22,7 @@ def module(name: str, version: str) -> bytes:
 GO = Case(
     format="go",
     key=KEY,
+    binding=KEY,
     versions=("v1.0.0", "v1.1.0"),
     spelled=spelled,
     put=lambda send, name, version: send("PUT", ZIP.format(name=name, version=spelled(version)), module(name, version)),
