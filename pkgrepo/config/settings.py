@@ -73,7 +73,7 @@ class Server(Section, frozen=True):
         AUTO,
         meaning(
             "memory for responses and documents that are sent again, of all processes together; auto is a quarter of "
-            "what the machine or container has, and at most 1.3 GiB for each process"
+            "what the machine or container has, and at most 1.5 GiB for each process"
         ),
     ] = None
     public_url: Annotated[

@@ -37,7 +37,7 @@ PROBLEM: Final = "problem"
 
 SERVER_MEMORY: Final = 90 * 2**20  # bytes of one idle process, or of what a master shares with its workers
 WORKER_MEMORY: Final = 30 * 2**20  # bytes that each of several idle workers adds
-CACHES: Final = 1344 * 2**20  # bytes that are of use to the caches of one process
+CACHES: Final = 1562 * 2**20  # bytes that are of use to the caches of one process
 DESCRIPTORS: Final = 4096  # fewer are enough for a few hundred clients only
 EXPIRES_SOON: Final = timedelta(days=14)
 FUTURE_S: Final = 120  # seconds that a file may be newer than the clock

@@ -31,6 +31,7 @@ from pkgrepo.repositories.policy.rules import Verdict
 from pkgrepo.storage.catalog.packages.packages import find_package
 from pkgrepo.storage.catalog.packages.summaries import package_and_version_of_file
 from pkgrepo.storage.catalog.packages.tree import file_or_folder, list_folders, list_tree
+from pkgrepo.storage.catalog.packages.versions import sorted_texts
 
 FolderContext = Context[ListingTurns]
 PAGE: Final = 250  # entries that are read at once for an archive
@@ -98,6 +99,7 @@ async def _of_package(context: FolderContext, folder: _Folder, key: str) -> _Fol
     A folder that belongs to a package (a key), without what rules hide of it. That of the package itself has the
     versions of upstreams, too, as far as these list them.
 
+    :raises NotFound: it is that of the package, of which nothing is shown
     :raises RuleRefused: it is that of a version, and rules hide that in every member
     """
     services, repository = context.services, context.repository
@@ -111,7 +113,12 @@ async def _of_package(context: FolderContext, folder: _Folder, key: str) -> _Fol
         if judge is not None:
             hidden[each.id] = await services.catalog.scan(_hidden_versions, judge, each.id, key)
     if folder.path == key:
-        return _Folder(key, members, await _versions(context, key), hidden)
+        listed = await _versions(context, key)
+        if not listed and any(hidden.values()):
+            every = {each.id: hidden.get(each.id, {}) for each in members}
+            if not await services.catalog.scan(_has_shown, every, key):
+                raise NotFound("folder", key)
+        return _Folder(key, members, listed, hidden)
     version = version_of(key, f"{folder.path}/")
     refused = [each for each in members if version in hidden.get(each.id, ())]
     if refused and len(refused) == len(members):
@@ -133,6 +140,15 @@ async def _versions(context: FolderContext, key: str) -> Sequence[str]:
 def _hidden_versions(r: Reader, judge: Judge, repository_id: int, key: str) -> Mapping[str, Verdict]:
     package = find_package(r, repository_id, key)
     return {} if package is None else judge.hidden_files(r, package.id)[0]
+
+
+def _has_shown(r: Reader, hidden: Mapping[int, Mapping[str, Verdict]], key: str) -> bool:
+    """Whether members, by their ids, have a version that is not hidden in them."""
+    for repository_id, texts in hidden.items():
+        package = find_package(r, repository_id, key)
+        if package is not None and any(text not in texts for _, text in sorted_texts(r, package.id)):
+            return True
+    return False
 
 
 async def _read_page(

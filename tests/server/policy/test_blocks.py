@@ -113,7 +113,7 @@ def test_rules_of_a_repository_hold_and_are_explained(world: World, format: str,
 def test_the_server_has_rules_too(world: World) -> None:
     for each in CASES:  # whose upstream is a hosted repository of this server
         assert world.at(f"{each}-mirror").get(CASES[each].older).status == 200, each
-    rules = [rule(match={"packages": ["demo", "com.example:*"], "source": "hosted"})]
+    rules = [rule(match={"packages": ["demo", "com.example:*", "example.com/*"], "source": "hosted"})]
     world.ok("PUT", "/policy/rules", {"rules": rules})
     try:
         for each in CASES:

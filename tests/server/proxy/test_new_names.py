@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Final
+from urllib.parse import quote
 
 import pytest
 
@@ -24,10 +25,10 @@ Publish = Callable[[HttpClient, str, str, str], Reply]
 
 
 def publishing(case: Case) -> Publish:
-    """How version N.0.0 of a package is published; the response is the first refusal, or else the first one."""
+    """How version 1.N.0 of a package is published; the response is the first refusal, or else the first one."""
 
     def publish(wire: HttpClient, repository: str, name: str, version: str) -> Reply:
-        replies = case.replies(wire.below(f"repositories/main/{repository}"), name, f"{version}.0.0")
+        replies = case.replies(wire.below(f"repositories/main/{repository}"), name, f"1.{version}.0")
         return next((each for each in replies if each.status >= 300), replies[0])
 
     return publish
@@ -49,7 +50,9 @@ FORMATS: Final[dict[str, Publish]] = {
 MERGED: Final = [  # formats that merge the versions of names
     name for name, each in make_formats(Config()).items() if "merge_names" in str(each.configurations.schema())
 ]
-MERGING: Final = '{ merge_names = ["forked", "com.example:forked"], refuse_upstream_names = true }'
+MERGING: Final = (
+    '{ merge_names = ["forked", "com.example:forked", "example.com/Acme/forked"], refuse_upstream_names = true }'
+)
 
 
 @pytest.fixture(scope="module")
@@ -122,15 +125,15 @@ def test_versions_of_a_fork_are_served_beside_those_of_the_upstream(wire: HttpCl
     for name, expected in (("forked", [200, 200]), ("hidden", [404, 200])):
         listed = wire.get(f"{every}{case.document_of(name)}").body
         for version, status in zip("12", expected, strict=True):
-            assert wire.get(f"{every}{case.file_of(name, f'{version}.0.0')}").status == status, (name, version)
-            assert (case.listing(name, f"{version}.0.0") in listed) == (status == 200), listed
+            assert wire.get(f"{every}{case.file_of(name, f'1.{version}.0')}").status == status, (name, version)
+            assert (case.listing(name, f"1.{version}.0") in listed) == (status == 200), listed
     explained = wire.get(f"/api/explain?repository=main/{format_}-merged&package={case.named('forked')}").json
     assert [each["step"] for each in explained["steps"]][:1] == ["merged"]
     assert explained["sentence"] == f"served by main/{format_}-own and main/{format_}-mirror"
-    assert wire.delete(f"/api/package/main%2F{format_}-own/{case.named('forked')}").status in (200, 204)
+    assert wire.delete(f"/api/package/main%2F{format_}-own/{quote(case.named('forked'), safe='')}").status in (200, 204)
     listed = wire.get(f"{every}{case.document_of('forked')}").body
-    assert [case.listing("forked", f"{each}.0.0") in listed for each in "12"] == [True, False]
-    assert wire.get(f"{every}{case.file_of('forked', '1.0.0')}").status == 200
+    assert [case.listing("forked", f"1.{each}.0") in listed for each in "12"] == [True, False]
+    assert wire.get(f"{every}{case.file_of('forked', '1.1.0')}").status == 200
 
 
 def test_a_bundle_with_a_name_that_an_upstream_has_is_refused(wire: HttpClient) -> None:

@@ -81,7 +81,8 @@ async def test_without_a_setting_every_folder_is_read(tmp_path: Path) -> None:
 
 
 async def test_an_import_is_into_a_hosted_repository_that_is_on(scene: Scene, tmp_path: Path) -> None:
-    owner: Any = SimpleNamespace(path="main/x")
+    authority = SimpleNamespace(config={}, settings={}, stage=None)
+    owner: Any = SimpleNamespace(path="main/x", authority=authority, stage=None)
     for changes in ({"type": RepositoryType.PROXY}, {"parent": owner}, {"stage": "s"}):
         with pytest.raises(Invalid, match="no hosted repository"):
             await scene.run(tmp_path / "allowed", **changes)

@@ -36,7 +36,7 @@ def repository(**more):
         ({"server__listen": ["tpc:8081"]}, "server.listen: there is nothing to listen at for 'tpc:8081'"),
         ({"server__listen": ["tcp:0:interface=192.0.2.1"]}, "this machine has no address '192.0.2.1'"),
         ({"server__listen": [r"tcp6:0:interface=2001\:db8\:\:1"]}, "this machine has no address '2001:db8::1'"),
-        (repository(format="pyhton"), "main/py: there is no format 'pyhton'; there are conda, docker, maven, npm, "),
+        (repository(format="pyhton"), "main/py: there is no format 'pyhton'; there are cargo, conda, docker, go, "),
         (repository(storage="mian"), "mian/py: there is no storage 'mian'"),
         (repository(config={"type": "Hosted", "policy": {"overwrite": 1}}), "bootstrap.repositories: main/py: "),
         ({"bootstrap__repositories": [{"name": "Images", "format": "docker"}]}, "main/Images: "),

@@ -20,7 +20,7 @@ NOTHING: Any = None
 TARGET = make_repository(1, format="npm")
 UPSTREAM = UpstreamMember(TARGET, NOTHING, NOTHING)
 HOSTED = object()
-VIEW: Any = SimpleNamespace()
+VIEW: Any = SimpleNamespace(live=SimpleNamespace(path="main/target", config={}, settings={}))
 
 
 def virtual(**settings: Any) -> Repository:

@@ -225,7 +225,7 @@ async def test_questions_of_the_osv_api_without_data_are_refused(filled: Stack) 
         question("requests", ""),
         question("requests", "not one"),
         {"commit": "6879efc2c1596d11a6a6ad296f80063b558d5e0f"},
-        {"package": {"purl": "pkg:cargo/serde@1.0"}},
+        {"package": {"purl": "pkg:hex/plug@1.0"}},
         {"package": {"purl": "requests"}},
     ):
         assert (await filled.api("POST", "/osv/v1/query", wrong)).status == 422, wrong

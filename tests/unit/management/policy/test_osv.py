@@ -30,9 +30,9 @@ def test_a_package_is_named_by_its_ecosystem_or_its_package_url() -> None:
 @pytest.mark.parametrize(
     ("version", "package", "reason"),
     [
-        ("1.0", {"name": "x", "ecosystem": "Nowhere"}, "the ecosystem is one of Maven, PyPI, RubyGems, npm"),
+        ("1.0", {"name": "x", "ecosystem": "Nowhere"}, "one of Go, Maven, PyPI, RubyGems, crates.io, npm"),
         ("1.0", {"name": "x"}, "the ecosystem is one of"),
-        ("1.0", {"purl": "pkg:docker/acme/x"}, "with one of the types maven, npm, pypi, gem"),
+        ("1.0", {"purl": "pkg:docker/acme/x"}, "with one of the types cargo, golang, maven, npm, pypi, gem"),
         ("1.0", {"purl": "pkg:conda/x"}, "with one of the types"),
         ("1.0", {"ecosystem": "npm"}, "names a package and a version"),
         ("", {"name": "x", "ecosystem": "npm"}, "names a package and a version"),

@@ -170,7 +170,7 @@ async def test_auditors_ask_with_a_token_for_the_audit_log(stack: Stack) -> None
 
 @pytest.mark.parametrize(
     "query",
-    ["", "package=x", "repository=main/py", "digest=12", "purl=x", "purl=pkg:cargo/x@1", "purl=pkg:oci/x@1",
+    ["", "package=x", "repository=main/py", "digest=12", "purl=x", "purl=pkg:hex/x@1", "purl=pkg:oci/x@1",
      "purl=pkg:npm/x&digest=1", "purl=pkg:npm/x&sort=name", "purl=pkg:npm/x&limit=0", "purl=pkg:npm/x&cursor=x"],
 )  # fmt: skip
 async def test_wrong_questions_are_refused(stack: Stack, query: str) -> None:

@@ -49,7 +49,7 @@ def hit(found: Advisory, *versions: str) -> list[str]:
 
 
 def test_formats_with_records_are_those_of_the_database() -> None:
-    assert sorted(ECOSYSTEMS) == ["Maven", "PyPI", "RubyGems", "npm"]
+    assert sorted(ECOSYSTEMS) == ["Go", "Maven", "PyPI", "RubyGems", "crates.io", "npm"]
 
 
 @pytest.mark.parametrize(
