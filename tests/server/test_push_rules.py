@@ -35,7 +35,8 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]
     repositories = {f"{rule}-npm": config(push_rules=rules) for rule, rules in RULES.items()}
     lines = "".join(
         hosted(each, **{f"{rule}-{each}": config(push_rules=rules) for rule, rules in RULES.items()})
-        for each in FORMATS if each != "npm"
+        for each in FORMATS
+        if each != "npm"
     )
     scopes = {"ci": ("main/*", ["read", "write", "delete"], [])}
     folder = tmp_path_factory.mktemp("push_rules")
