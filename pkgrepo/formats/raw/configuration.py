@@ -32,7 +32,7 @@ class Policy(ServingPolicy, frozen=True):
         tuple[str, ...],
         meaning(
             "Patterns of the paths of files that may be replaced, and deleted and put again; * stands for anything, "
-            "also for slashes. It also takes the permission to overwrite.",
+            "also for slashes. Replacing takes the permission to overwrite, too.",
             max_length=100,
         ),
     ] = ("*",)

@@ -135,11 +135,12 @@ def make_release(package: str, file: NewFile, **more: Any) -> Release:
 
 @frozen
 class Permit:
-    """What an upload to a path may do: replace what is there, or why not."""
+    """What an upload to a path may do: replace what is there, ``reuse`` the path of what was deleted, or why not."""
 
     package: str
     user_id: int | None
     overwrite: bool
+    reuse: bool
     admitted: Admitted
     why_not: Refusal
 
@@ -185,13 +186,16 @@ async def publish_file(
     context: RawContext, staged: Staged, permit: Permit, file: NewFile, guard: Any = None
 ) -> Published:
     """Publish a file that has arrived. :raises Refusal: another one is there, or was, and may not be replaced"""
-    release = make_release(permit.package, file, overwrite=permit.overwrite, reuse=permit.overwrite, guard=guard)
+    release = make_release(permit.package, file, overwrite=permit.overwrite, reuse=permit.reuse, guard=guard)
     try:
         return await context.services.content.publish(
             context.repository, release, staged, permit.admitted, index_nothing
         )
-    except (FileExists, FileBurned):
+    except FileExists:
         raise permit.why_not from None
+    except FileBurned:
+        sentence = f"a file at {file.path} was deleted, and its path is not used again (policy.overwrite)"
+        raise Refusal(409, sentence, "file_exists") from None
 
 
 async def take_file(context: RawContext, request: Request, sent: SentFile) -> Uploaded:
@@ -223,7 +227,7 @@ async def _permit(context: RawContext, request: Request, path: str) -> Permit:
         why_not = Refusal(403, f"{path} already exists; to replace it you need the permission 'overwrite'", "forbidden")
     else:
         why_not = Refusal(409, f"{path} already exists, and may not be replaced (policy.overwrite)", "file_exists")
-    return Permit(package, identity.user_id, may, admitted, why_not)
+    return Permit(package, identity.user_id, may, allowed, admitted, why_not)
 
 
 def _check_conditions(repository: Repository, request: Request, there: File | None) -> None:
@@ -258,13 +262,12 @@ async def delete(context: RawContext, request: Request, path: str) -> Response:
     if found is None:
         raise NotFound("file or version", path)
     await services.access.require(identity, Action.DELETE, repository, found.package)
-    burn = not any(fnmatchcase(path, each) for each in policy_of(repository).overwrite)
     actor, change = actor_of(request, identity), services.content.change
     if found.version is None:
-        await change(package_changes.remove_package, repository, found.package, actor, burn)
+        await change(package_changes.remove_package, repository, found.package, actor, True)
     else:
         remove = package_changes.remove_files
-        await change(remove, repository, found.package, found.version, found.paths, actor, index_nothing, burn)
+        await change(remove, repository, found.package, found.version, found.paths, actor, index_nothing, True)
     return Response(204)
 
 

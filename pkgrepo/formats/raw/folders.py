@@ -17,7 +17,7 @@ from pkgrepo.formats.raw.configuration import patterns_of
 from pkgrepo.formats.raw.paths import UNVERSIONED, package_of_folder, version_of
 from pkgrepo.formats.raw.proxied import VERSIONS
 from pkgrepo.gateway.responses.directory_pages import Cursor, Entry, ListingTurns, answer_directory
-from pkgrepo.gateway.responses.folder_archives import KINDS, answer_archive
+from pkgrepo.gateway.responses.folder_archives import KINDS, MOST_ZIPPED, answer_archive
 from pkgrepo.gateway.services import Context, Services
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
@@ -30,7 +30,7 @@ from pkgrepo.repositories.policy.refusals import refusal
 from pkgrepo.repositories.policy.rules import Verdict
 from pkgrepo.storage.catalog.packages.packages import find_package
 from pkgrepo.storage.catalog.packages.summaries import package_and_version_of_file
-from pkgrepo.storage.catalog.packages.tree import file_or_folder, list_folders, list_tree
+from pkgrepo.storage.catalog.packages.tree import count_below, file_or_folder, list_folders, list_tree
 from pkgrepo.storage.catalog.packages.versions import sorted_texts
 
 FolderContext = Context[ListingTurns]
@@ -76,7 +76,7 @@ async def get_folder(context: FolderContext, request: Request, path: str) -> Res
     """
     services = context.services
     package = package_of_folder(path, patterns_of(context.repository))
-    await context.admit(request, Action.READ, package)
+    identity = await context.admit(request, Action.READ, package)
     folder = _Folder(path, _members(services, context.repository))
     if package is not None:
         folder = await _of_package(context, folder, package)
@@ -90,8 +90,16 @@ async def get_folder(context: FolderContext, request: Request, path: str) -> Res
         )
     if kind not in KINDS:
         raise Invalid(f"an archive is one of {', '.join(KINDS)}", "archive")
-    walk = partial(_walk, context, folder, len(path) + bool(path))
-    return answer_archive(services.files, services.pools.cpu, kind, walk)
+    if kind == "zip" and await services.catalog.scan(_count, folder) > MOST_ZIPPED:
+        raise Invalid(f"a zip file has at most {MOST_ZIPPED} files here; take tar.gz", "archive")
+    cut, client = len(path) + bool(path), request.client_address
+
+    async def walk() -> AsyncIterator[tuple[str, File]]:
+        async for file in _walk(context, folder):
+            yield file.path[cut:], file
+            services.downloads.record(file, identity, client)
+
+    return answer_archive(services.files, services.pools.cpu, kind, walk, context.caches.archives, client)
 
 
 async def _of_package(context: FolderContext, folder: _Folder, key: str) -> _Folder:
@@ -160,8 +168,8 @@ async def _read_page(
     return render(entries), level.following
 
 
-async def _walk(context: FolderContext, folder: _Folder, cut: int) -> AsyncIterator[tuple[str, File]]:
-    """All files that are kept below a folder, with their paths without the first ``cut`` characters."""
+async def _walk(context: FolderContext, folder: _Folder) -> AsyncIterator[File]:
+    """All files that are kept below a folder."""
     path = folder.path
     cursor: Cursor | None = Cursor()
     while cursor is not None:
@@ -169,9 +177,9 @@ async def _walk(context: FolderContext, folder: _Folder, cut: int) -> AsyncItera
             level = await _read_level(context, evolve(folder, versions=()), cursor, PAGE)
         cursor = level.following
         for file, _ in level.files:
-            yield file.path[cut:], file
+            yield file
         for name in level.folders:
-            async for each in _walk(context, _Folder(f"{path}/{name}" if path else name, folder.members), cut):
+            async for each in _walk(context, _Folder(f"{path}/{name}" if path else name, folder.members)):
                 yield each
 
 
@@ -210,6 +218,10 @@ def _members(services: Services, repository: Repository) -> list[Repository]:
     if repository.type is not RepositoryType.VIRTUAL:
         return [repository.live]
     return [each for each in services.proxy.resolver.flat_members(repository) if each.active]
+
+
+def _count(r: Reader, folder: _Folder) -> int:
+    return sum(count_below(r, each.id, folder.path, MOST_ZIPPED + 1) for each in folder.members)
 
 
 def _is_folder(r: Reader, ids: Sequence[int], path: str) -> bool:

@@ -22,6 +22,7 @@ from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.server.repositories import get_repository
 
+MOST: Final = 100_000  # files and folders of a package at an address
 Found = tuple[str, Place, int | None, int | None]  # a path, where it is, its size in bytes, when it was written (ms)
 
 
@@ -87,14 +88,19 @@ class FileSite:
             await self._collect(name, found, marks)
         return _source_package(name, found, marks)
 
-    async def _collect(self, path: str, found: list[Found], marks: list[str]) -> None:
-        page = await read_listing(self._site, f"{self._site.url}/{quote(path)}/")
-        if page is None:
-            raise Invalid(f"there is no page with the files of {path}")
-        marks.append(page.mark)
-        found += [(at, self._place(at), None, None) for each in page.files for at in (f"{path}/{each}",)]
-        for each in page.folders:
-            await self._collect(f"{path}/{each}", found, marks)
+    async def _collect(self, name: str, found: list[Found], marks: list[str]) -> None:
+        """:raises Invalid: a page is none, or what is below the folder has no end"""
+        waiting = [name]
+        while waiting:
+            path = check_path(waiting.pop())
+            page = await read_listing(self._site, f"{self._site.url}/{quote(path)}/")
+            if page is None:
+                raise Invalid(f"there is no page with the files of {path}")
+            marks.append(page.mark)
+            found += [(at, self._place(at), None, None) for each in page.files for at in (f"{path}/{each}",)]
+            waiting += [f"{path}/{each}" for each in reversed(page.folders)]
+            if len(found) + len(waiting) + len(marks) > MOST:
+                raise Invalid(f"there are more than {MOST} files and folders in {name}")
 
     def _place(self, path: str) -> Place:
         return self._site.file(f"{self._site.url}/{quote(path)}")

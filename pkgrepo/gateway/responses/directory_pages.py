@@ -12,6 +12,7 @@ changed meanwhile, the connection is aborted.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import datetime
 from functools import partial
@@ -45,11 +46,12 @@ class ListingTurns:
     The permits of all listings.
 
     ``whole`` is for the first reading, which clients wait for; those that would wait too long are refused. ``pages``
-    are for each page, so that slow clients hold nothing.
+    are for each page, so that slow clients hold nothing. Archives take long: they are counted, and some are refused.
     """
 
     def __init__(self, *, at_once: int = AT_ONCE, most_waiting: int = MOST_WAITING) -> None:
         reactor: Any = _reactor
+        self.archives: Counter[str] = Counter()  # that are being sent, by the address of the client
         self.whole = FairSemaphore(at_once, reactor, most_waiting=most_waiting)
         self.pages = FairSemaphore(PAGES_AT_ONCE, reactor)
 
@@ -236,9 +238,9 @@ async def answer_directory(
     )
 
 
-def busy() -> Refusal:
-    """The refusal of one listing too many."""
-    return Refusal(503, "too many directories are listed at the same time; try again", "busy")
+def busy(what: str = "directories are listed") -> Refusal:
+    """The refusal of one listing, or of one archive, too many."""
+    return Refusal(503, f"too many {what} at the same time; try again", "busy")
 
 
 def moved_to_folder(path: str) -> Response:

@@ -7,6 +7,7 @@ one is cut off.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from gzip import GzipFile
@@ -14,8 +15,11 @@ from tarfile import BLOCKSIZE, NUL, PAX_FORMAT, TarInfo
 from typing import IO, Final, Protocol, cast
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
+from twisted.internet.interfaces import IConsumer
+
 from pkgrepo.concurrency.pools import Pool
 from pkgrepo.gateway.responses.content import SAFE, Files
+from pkgrepo.gateway.responses.directory_pages import busy
 from pkgrepo.gateway.responses.long_bodies import deliver_pieces
 from pkgrepo.http.responses import NO_STORE, Content, Response
 from pkgrepo.model import File
@@ -23,6 +27,9 @@ from pkgrepo.model import File
 LEVEL: Final = 1  # of compression: most files are compressed already
 LARGEST: Final = 1 << 62
 FIRST_YEAR: Final = 1980  # of a zip file
+MOST_ZIPPED: Final = 50_000  # files of a zip file, whose list is in memory until its end
+MOST: Final = 8  # archives that one process sends at the same time
+MOST_OF_CLIENT: Final = 2  # of these to one address
 
 Walk = Callable[[], AsyncIterator[tuple[str, File]]]  # the files, with their paths in the archive
 
@@ -109,10 +116,25 @@ _KINDS: Final[Mapping[str, tuple[Callable[[IO[bytes]], _Writer], bytes]]] = {
 KINDS: Final = tuple(_KINDS)
 
 
-def answer_archive(files: Files, cpu: Pool, kind: str, walk: Walk) -> Response:
-    """The archive of a kind, one of ``KINDS``, with the files that ``walk`` yields. It is for nobody's cache."""
+def answer_archive(files: Files, cpu: Pool, kind: str, walk: Walk, sent: Counter[str], client: str) -> Response:
+    """
+    The archive of a kind, one of ``KINDS``, with the files that ``walk`` yields. It is for nobody's cache.
+
+    ``sent`` counts those that are being sent, by the address of the ``client``; one too many is refused (503).
+    """
     make, media_type = _KINDS[kind]
-    deliver = partial(deliver_pieces, partial(_pieces, files, cpu, make, walk))
+
+    async def deliver(consumer: IConsumer, start: int, end: int) -> None:
+        if sent[client] >= MOST_OF_CLIENT or sent.total() >= MOST:
+            raise busy("archives are sent")
+        sent[client] += 1
+        try:
+            await deliver_pieces(partial(_pieces, files, cpu, make, walk), consumer, start, end)
+        finally:
+            sent[client] -= 1
+            if not sent[client]:
+                del sent[client]
+
     body = Content(LARGEST, deliver=deliver, endless=True)
     return Response(body=body, content_type=media_type, headers=(*NO_STORE, *SAFE))
 

@@ -150,6 +150,55 @@ async def test_a_folder_is_an_archive(world: Stack) -> None:
     assert (await world.call("GET", f"{R}/tool/?archive=rar", who=None)).status == 400
 
 
+async def test_an_archive_is_a_download_of_each_file(world: Stack) -> None:
+    for path in ("tool/1.0/x", "tool/2.0/y"):
+        await put(world, path)
+    await world.call("GET", f"{R}/tool/?archive=tar.gz")
+    await world.assembly.core.downloads.flush()
+    found = await world.ok("GET", "/recall?repository=main/files&package=tool")
+    assert [each["user"] for each in found["items"]] == ["admin"], found
+    for version in ("1.0", "2.0"):
+        found = await world.ok("GET", f"/recall?repository=main/files&package=tool&version={version}")
+        assert [each["user"] for each in found["items"]] == ["admin"], (version, found)
+
+
+async def test_archives_are_bounded_for_each_address_and_together(world: Stack) -> None:
+    await put(world, "tool/1.0/x")
+    turns = world.assembly.core.formats["raw"].uploads.caches
+    address = f"{R}/tool/?archive=zip"
+    for others in ({"127.0.0.1": 2, "192.168.1.1": 2}, {f"10.0.0.{each}": 2 for each in range(4)}):
+        turns.archives.update(others)
+        turns.archives["192.168.1.1"] = max(turns.archives["192.168.1.1"], 2)
+        refused = await world.call("GET", address, who=None)
+        assert refused.status == 503, refused.body
+        turns.archives.clear()
+    for _ in range(3):  # what has ended counts no more
+        assert (await world.call("GET", address, who=None)).status == 200
+    assert not turns.archives
+
+
+async def test_paths_of_a_deleted_folder_are_used_again_where_each_may_be_replaced(world: Stack) -> None:
+    policy = {"overwrite": ["tool", "*/latest/*"]}
+    await world.add_repository("strict", format="raw", config={"type": "Hosted", "policy": policy})
+    base = "/repositories/main/strict"
+    for path in ("tool/1.0/x", "tool/latest/x"):
+        assert (await world.call("PUT", f"{base}/{path}", raw=DATA)).status == 201
+    assert (await world.call("DELETE", f"{base}/tool")).status == 204
+    refused = await world.call("PUT", f"{base}/tool/1.0/x", raw=OTHER)
+    assert (refused.status, b"was deleted" in refused.body) == (409, True)
+    assert (await world.call("PUT", f"{base}/tool/latest/x", raw=OTHER)).status == 201
+
+
+async def test_the_addresses_of_another_server_are_an_alias(make_stack: Any) -> None:
+    stack = await make_stack(aliases={"/api/packages/acme/generic/": "main/files"})
+    await stack.add_repository("files", format="raw", config={"type": "Hosted"})
+    address = "/api/packages/acme/generic/tool/1.0/tool.bin"
+    assert (await stack.call("PUT", address, raw=DATA)).status == 201
+    assert (await stack.call("GET", address, who=None)).body == DATA
+    assert (await stack.call("DELETE", "/api/packages/acme/generic/tool/1.0")).status == 204
+    assert (await stack.call("GET", address, who=None)).status == 404
+
+
 async def test_rules_hide_files_from_pages_archives_and_reads(world: Stack) -> None:
     await put(world, "tool/1.0/x")
     await put(world, "tool/2.0/x", OTHER)
