@@ -129,8 +129,8 @@ def file_or_folder(r: Reader, repository_id: int, path: str) -> File | bool:
 def count_below(r: Reader, repository_id: int, folder: str, most: int) -> int:
     """How many files are below a folder (``""`` is the root; no slash at the end); ``most`` if there are more."""
     prefix = f"{folder}/" if folder else ""
-    values = (repository_id, prefix, prefix[:-1] + AFTER_SLASH if prefix else None)
-    conditions = optional_conditions(_FILTERS[:3], values)
+    values = (repository_id, prefix, prefix[:-1] + AFTER_SLASH if prefix else None, None, None)
+    conditions = optional_conditions(_FILTERS, values)
     sql = f"SELECT COUNT(*) FROM (SELECT 1 FROM file WHERE {conditions} LIMIT ?) AS below"
     return int(scalar(r, sql, (*non_null(values), most)) or 0)
 
