@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.configurations import hosted
+from tests.support.configurations import PRIVATE, hosted
 from tests.support.data_folder import wait_for
+from tests.support.format_cases.workload import check_releases, make_releases, repositories
 from tests.support.full_disk import file_system, filled, small_storage
 from tests.support.http_client import HttpClient
 from tests.support.images import digest_of, make_image
-from tests.support.npm_packages import make_publish, make_tarball
 from tests.support.python_index import PASSWORD, USER
 from tests.support.python_packages import make_wheel
 from tests.support.server_process import restarts
@@ -118,35 +118,21 @@ def test_an_upload_without_disk_space_is_refused_before_its_body(server):
         assert connection.recv(1000).startswith(b"HTTP/1.1 507 ")
 
 
-EVERYTHING = """
-[data]
-low_water = "256KiB"
-
-[[bootstrap.repositories]]
-name = "py"
-format = "python"
-visibility = "private"
-
-[[bootstrap.repositories]]
-name = "js"
-format = "npm"
-visibility = "private"
-
-[[bootstrap.repositories]]
-name = "images"
-format = "docker"
-visibility = "private"
-"""
+EVERYTHING = '[data]\nlow_water = "256KiB"\n' + repositories(PRIVATE) + hosted("docker", images=PRIVATE)
 IMAGE = make_image()
-WHEEL, WHEEL_DATA = make_wheel("demo", "1.0")
-TARBALL = make_tarball("demo", "1.0.0")
+RELEASES = make_releases(1, ["demo"])
+PUBLISHED = {each.key for release in RELEASES for each in release.uploads}
+LATER = make_releases(1, ["late"])
+
+
+def repository_of(server, case):
+    return HttpClient(f"{server.url}/repositories/main/{case.format}", (USER, PASSWORD))
 
 
 def publish_all(server):
     wire = HttpClient(server.url, (USER, PASSWORD))
-    assert wire.put(f"/repositories/main/py/demo/1.0/{WHEEL}", WHEEL_DATA).status == 201
-    document = make_publish("demo", "1.0.0", tarball=TARBALL)
-    assert wire.put("/repositories/main/js/demo", document, Content_Type="application/json").status == 201
+    for release in RELEASES:
+        release.case.put_by(repository_of(server, release.case), release.name, release.version)
     for blob in IMAGE.blobs:
         place = wire.post("/v2/main/images/app/blobs/uploads/").headers["location"]
         assert wire.put(f"{place}?digest={digest_of(blob)}", blob).status == 201
@@ -166,10 +152,8 @@ def assert_readable(server):
         for blob in IMAGE.blobs:
             place = f"/v2/main/images/app/blobs/{digest_of(blob)}"
             assert wire.ask("GET", place, headers=bearer).body == blob
-        assert wire.get("/repositories/main/py/simple/demo/").status == 200
-        assert wire.get(f"/repositories/main/py/packages/{WHEEL}").body == WHEEL_DATA
-        assert wire.get("/repositories/main/js/demo").json["dist-tags"] == {"latest": "1.0.0"}
-        assert wire.get("/repositories/main/js/demo/-/demo-1.0.0.tgz").body == TARBALL
+        assert check_releases(wire, RELEASES, PUBLISHED) == PUBLISHED
+        assert wire.get("/repositories/main/npm/demo").json["dist-tags"] == {"latest": "1.0.0"}
         assert wire.get("/api/user/me").status == 200
         assert wire.as_user(USER, "wrong").get("/api/user/me").status == 401
 
@@ -202,6 +186,9 @@ def test_a_full_disk_stops_neither_reading_nor_logins_nor_a_start(tmp_path, data
             assert checks[:2] == (200, "degraded")
             refused = HttpClient(server.url, (USER, PASSWORD)).post_json("/api/user/token", {"name": "ci"})
             assert refused.status == 507
+            for each in LATER:
+                reply = each.case.replies(repository_of(server, each.case), each.name, each.version)[-1]
+                assert (reply.status, "no room left" in reply.text) == (507, True), (str(each), reply)
             server.stop()
             logs = [server.output]
             fill()
@@ -215,6 +202,11 @@ def test_a_full_disk_stops_neither_reading_nor_logins_nor_a_start(tmp_path, data
         wire = HttpClient(server.url, (USER, PASSWORD))
         polled(lambda wire=wire: wire.post_json("/api/user/token", {"name": "ci"}).status == 201)
         polled(lambda server=server: health(server)[1] == "ok")
+        assert check_releases(wire, LATER, set()) == set()
+        for each in LATER:
+            each.case.put_by(repository_of(server, each.case), each.name, each.version)
+        keys = {upload.key for each in LATER for upload in each.uploads}
+        assert check_releases(wire, LATER, keys) == keys
         assert "login" in {line["action"] for line in wire.get("/api/audit").json["items"]}
         server.stop()
         logs.append(server.output)

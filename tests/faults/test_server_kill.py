@@ -10,9 +10,11 @@ from pkgrepo.composition.core import SPOOL
 from pkgrepo.storage.catalog.engine.generation import WriteLock
 from tests.support.configurations import hosted
 from tests.support.data_folder import pkgrepo, wait_for
+from tests.support.format_cases.workload import check_releases, make_releases, repositories
 from tests.support.http_client import HttpClient
 from tests.support.python_index import JSON, PASSWORD, USER
 from tests.support.python_packages import make_wheel
+from tests.support.random_kills import survive_kills
 from tests.support.server_process import restarts
 from tests.support.uploader import Upload, Uploader
 
@@ -57,6 +59,22 @@ def test_kills_lose_no_acknowledged_upload_and_publish_no_incomplete_file(run, d
     assert server.stop() in (0, -15)
     checked = pkgrepo(data, "verify")
     assert (checked.returncode, checked.stderr.count("differs")) == (0, 0), (seed, checked.stderr)
+
+
+def test_kills_lose_no_acknowledged_publish_of_any_format(tmp_path, data):
+    seed = random.randrange(2**32)
+    rng = random.Random(seed)
+    releases = make_releases(9)
+    uploads = [each for release in releases for each in release.uploads]
+    rng.shuffle(uploads)
+    uploader = Uploader(uploads)
+
+    def check(server):
+        return check_releases(HttpClient(server.url), releases, uploader.acknowledged)
+
+    with restarts(tmp_path, repositories()) as start:
+        served = survive_kills(start, uploader, check, len(uploads), data, rng, seed)
+    assert served == {each.key for each in uploads}, seed
 
 
 @pytest.mark.folder("its leftovers are files")

@@ -6,14 +6,16 @@ import hashlib
 import random
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from tests.support.configurations import hosted
 from tests.support.data_folder import DataFolder, pkgrepo, wait_for
+from tests.support.format_cases.workload import check_releases, make_releases, repositories
 from tests.support.http_client import HttpClient
 from tests.support.npm_packages import make_publish, make_tarball
-from tests.support.server_process import ServerProcess
+from tests.support.server_process import ServerProcess, restarts
 from tests.support.uploader import Upload, Uploader
 from tests.support.workers import kill, wait_for_workers, wait_until_ended, workers_of
 
@@ -71,6 +73,29 @@ def test_workers_that_are_killed_lose_no_acknowledged_publish(run: Run, data: Da
     check(server.url, set(digests), digests, seed)
     wait_for(data.is_in_step, server)
     assert server.stop() in (0, -15)
+    checked = pkgrepo(data, "verify")
+    assert (checked.returncode, checked.stderr.count("differs")) == (0, 0), (seed, checked.stderr)
+
+
+def test_a_worker_that_is_killed_loses_no_acknowledged_publish_of_any_format(tmp_path: Path, data: DataFolder) -> None:
+    seed = random.randrange(2**32)
+    rng = random.Random(seed)
+    releases = make_releases(6)
+    uploads = [each for release in releases for each in release.uploads]
+    rng.shuffle(uploads)
+    uploader = Uploader(uploads)
+    with restarts(tmp_path, repositories(), ENVIRONMENT) as start:
+        server = start()
+        victim, other = rng.sample(wait_for_workers(server.pid), 2)
+        uploader.run(server.url, rng.randrange(5, len(uploads) // 2), partial(kill, victim))
+        assert other in wait_for_workers(server.pid, without=victim)
+        check_releases(HttpClient(server.url), releases, uploader.acknowledged)
+        while uploader.waiting:
+            uploader.run(server.url, len(uploads), lambda: None)
+        served = check_releases(HttpClient(server.url), releases, uploader.acknowledged)
+        assert served == uploader.acknowledged == {each.key for each in uploads}, seed
+        wait_for(data.is_in_step, server)
+        assert server.stop() in (0, -15)
     checked = pkgrepo(data, "verify")
     assert (checked.returncode, checked.stderr.count("differs")) == (0, 0), (seed, checked.stderr)
 

@@ -26,11 +26,12 @@ def module_files(module: str, *requires: str, **more: str) -> dict[str, bytes]:
 
 
 def raw_zip(entries: Sequence[tuple[str | zipfile.ZipInfo, bytes]], *, stored: bool = False) -> bytes:
-    """A zip with these entries, in this order."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED) as archive:
+    """A zip with these entries, in this order, the same bytes each time."""
+    out, method = io.BytesIO(), zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
+    with zipfile.ZipFile(out, "w", method) as archive:
         for name, content in entries:
-            archive.writestr(name, content)
+            given = isinstance(name, zipfile.ZipInfo)
+            archive.writestr(name if given else zipfile.ZipInfo(name), content, None if given else method)
     return out.getvalue()
 
 

@@ -17,13 +17,18 @@ THREADS = 6
 
 @frozen
 class Upload:
-    """One request. C{key} identifies it; C{repeated} are the statuses of an upload that was already published."""
+    """
+    One request. ``key`` identifies it; ``repeated`` are the statuses of an upload that was already published.
+
+    ``kind`` is its media type, if it says one.
+    """
 
     key: Hashable
     path: str
     body: bytes
     repeated: tuple[int, ...] = ()
     method: str = "PUT"
+    kind: str = ""
 
 
 class Uploader:
@@ -48,8 +53,11 @@ class Uploader:
                     if not self.waiting:
                         return
                     upload = self.waiting.pop()
+                headers = {"Content-Type": upload.kind} if upload.kind else {}
                 try:
-                    answer = session.request(upload.method, url + upload.path, data=upload.body, timeout=TIMEOUT_S)
+                    answer = session.request(
+                        upload.method, url + upload.path, data=upload.body, headers=headers, timeout=TIMEOUT_S
+                    )
                 except requests.RequestException:
                     with self._lock:
                         self.waiting.append(upload)

@@ -77,6 +77,16 @@ class Case:
         asyncio.run(self.put(send, name, version))  # type: ignore[arg-type]
         return found
 
+    def requests(self, name: str, version: str) -> list[tuple[str, str, bytes, str]]:
+        """What a client sends to publish a version: methods, paths below the repository, bytes and media types."""
+        found: list[tuple[str, str, bytes, str]] = []
+
+        async def send(method: str, path: str, body: bytes, kind: str = OCTETS) -> None:
+            found.append((method, path, body, kind))
+
+        asyncio.run(self.put(send, name, version))  # type: ignore[arg-type]
+        return found
+
     def publish_by(self, client: HttpClient) -> None:
         """Publish ``demo`` by a client of a repository."""
         asyncio.run(self.publish(sender(client)))
