@@ -33,24 +33,41 @@ Settings = Mapping[str, Any]
 LOCAL_NAME: Final = re.compile(NAME)
 # By the names that Nexus and Artifactory have for them, in lower case.
 FORMATS: Final = {
+    "cargo": "cargo",
     "conda": "conda",
     "docker": "docker",
+    "go": "go",
+    "helm": "helm",
     "oci": "docker",
     "maven": "maven",
     "maven2": "maven",
     "gradle": "maven",
     "npm": "npm",
     "pypi": "python",
+    "raw": "raw",
+    "generic": "raw",
     "rubygems": "ruby",
     "gems": "ruby",
 }
+_UPSTREAM: Final = {"cargo": "gitRegistryUrl", "python": "pyPIRegistryUrl"}  # of Artifactory, where its url is another
+_GO_PROXY: Final = "ARTIFACTORY"  # what Artifactory calls the kind of an upstream that has modules, not sources
 _KINDS: Final = ("Hosted", "Proxy", "Virtual")
-_ALIASES: Final = {"npm": "npm", "python": "pypi", "ruby": "gems", "conda": "conda"}  # below api/ of Artifactory
-_OVERWRITE: Final[Mapping[str, tuple[str, str]]] = {
-    "docker": ("push_rules", "allow_tag_overwrite"),
-    "maven": ("push_rules", "allow_overwrite"),
-    "python": ("policy", "allow_overwrite"),
-    "conda": ("policy", "allow_overwrite"),
+_ALIASES: Final = {  # below api/ of Artifactory
+    "cargo": "cargo",
+    "conda": "conda",
+    "go": "go",
+    "helm": "helm",
+    "npm": "npm",
+    "python": "pypi",
+    "ruby": "gems",
+}
+_OVERWRITE: Final[Mapping[str, Callable[[bool], dict[str, Any]]]] = {
+    "conda": lambda allowed: {"policy": {"allow_overwrite": allowed}},
+    "docker": lambda allowed: {"push_rules": {"allow_tag_overwrite": allowed}},
+    "helm": lambda allowed: {"policy": {"allow_overwrite": allowed}},
+    "maven": lambda allowed: {"push_rules": {"allow_overwrite": allowed}},
+    "python": lambda allowed: {"policy": {"allow_overwrite": allowed}},
+    "raw": lambda allowed: {"policy": {"overwrite": ["*"] if allowed else []}},
 }
 
 
@@ -273,9 +290,12 @@ def _read_artifactory(raw: Settings, name: str, served: str, plan: Plan) -> _Old
     if kind == "remote":
         if raw.get("username"):
             plan.notes.append(f"{name}: its upstream wants credentials, which no API tells: set proxy.routes[0].auth")
-        url = raw.get("url")
-        if served == "python" and isinstance(raw.get("pyPIRegistryUrl"), str):
-            url = raw["pyPIRegistryUrl"]
+        url = raw.get(_UPSTREAM.get(served, ""), raw.get("url"))
+        if (served == "cargo" and raw.get("cargoInternalIndex") is not True) or (
+            served == "go" and raw.get("vcsGitProvider", _GO_PROXY) != _GO_PROXY
+        ):
+            plan.notes.append(f"{name} is left out: its upstream is a server of git; give a proxy another one by hand")
+            return None
         return _proxy(name, served, url, description=description, active=active, plan=plan)
     if kind == "virtual":
         return _Old(
@@ -292,11 +312,8 @@ def _read_artifactory(raw: Settings, name: str, served: str, plan: Plan) -> _Old
 
 
 def _hosted(served: str, name: str, *, overwrite: bool, versions: str, plan: Plan) -> dict[str, Any]:
-    config: dict[str, Any] = {}
-    part = _OVERWRITE.get(served)
-    if part is not None:
-        config[part[0]] = {part[1]: overwrite}
-    elif overwrite:
+    config = _OVERWRITE[served](overwrite) if served in _OVERWRITE else {}
+    if overwrite and not config:
         plan.notes.append(f"{name} took the same version twice there; here a version that was published stays as it is")
     if served == "maven":
         accepted = {"RELEASE": "RELEASES", "SNAPSHOT": "SNAPSHOTS"}.get(versions, "STAGES")

@@ -71,6 +71,7 @@ IMPORTED: Final = Imported(
         ),
     ),
     taker=take_files(Taking(take=take)),
+    read=read_path,
     listed=False,
     states=True,
 )

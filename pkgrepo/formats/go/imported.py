@@ -15,7 +15,7 @@ from pkgrepo.gateway.imported.described import with_names
 from pkgrepo.gateway.imported.items import Item, SourcePackage, Taking
 from pkgrepo.gateway.imported.kinds import Imported, take_files
 from pkgrepo.gateway.imported.places import Site
-from pkgrepo.gateway.imported.sources import DocumentSource, PathFolder
+from pkgrepo.gateway.imported.sources import DocumentSource, PathFolder, PathSite
 from pkgrepo.model import BlobInfo
 from pkgrepo.proxy.parts.values import Context
 from pkgrepo.repositories.publish.releases import Release
@@ -92,6 +92,7 @@ IMPORTED: Final = Imported(
     about="Go modules: of a module proxy by their names, or of a folder (as go's cache/download has them).",
     address=lambda site, request: with_names(ModuleProxy(site), request.names),
     folder=lambda folder, _: PathFolder(folder, _read),
+    assets=lambda site, paths: PathSite(site, paths, _read),
     taker=take_files(Taking(take=take, join=join)),
     listed=False,
 )

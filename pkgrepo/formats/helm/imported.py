@@ -17,7 +17,7 @@ from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Invalid
 from pkgrepo.gateway.imported.items import Item, SourcePackage, Taking
 from pkgrepo.gateway.imported.kinds import Imported, take_files
-from pkgrepo.gateway.imported.sources import FolderIndex, IndexSource, PathFolder
+from pkgrepo.gateway.imported.sources import FolderIndex, IndexSource, PathFolder, PathSite
 from pkgrepo.gateway.mirrored.locks import Lock, Wanted, table_of, tables_of, text_of
 from pkgrepo.gateway.mirrored.places import LockFile, Mirrored, Place, by_name, is_version
 from pkgrepo.model import BlobInfo
@@ -27,7 +27,7 @@ from pkgrepo.untrusted.yaml_text import read_yaml
 
 from .chart import read_chart
 from .index import index_request
-from .names import ARCHIVE, PROVENANCE, chart_path, check_name, file_place, possible_names, split_ending
+from .names import ARCHIVE, INDEX, PROVENANCE, chart_path, check_name, file_place, possible_names, split_ending
 from .publish import make_release, provenance_beside
 
 NAME: Final = "helm"
@@ -46,6 +46,8 @@ async def take(_source_package: SourcePackage, item: Item, staged: Staged, blob:
 
 def chart_of(path: str) -> tuple[str, str]:
     """The chart and the version of an archive or provenance, by its name. :raises Invalid: it is neither"""
+    if path.rpartition("/")[2] == INDEX:
+        raise Invalid("")
     stem, name = split_ending(path.rpartition("/")[2]), next(possible_names(path), None)
     if stem is None or name is None:
         raise Invalid("its name is not <name>-<version>.tgz")
@@ -80,6 +82,7 @@ IMPORTED: Final = Imported(
     # an index does not tell whether there is provenance
     address=lambda site, _: IndexSource(site, index_request(), lambda path: not path.endswith(PROVENANCE)),
     folder=lambda folder, _: PathFolder(folder, chart_of, path_of=file_place, documents=FolderIndex(index_request())),
+    assets=lambda site, paths: PathSite(site, paths, chart_of, path_of=file_place),
     taker=take_files(
         Taking(
             take=take,

@@ -318,9 +318,9 @@ def _time_ms(text: Any) -> int | None:
     return None if time is None or time.year < 1970 or time.tzinfo is None else round(time.timestamp() * 1000)
 
 
-def _package_of(path: str) -> str:
-    """Of a path such as ``@scope/name/-/@scope/name-1.0.tgz``."""
-    return path.partition("/-/")[0] if "/-/" in path else ""
+def _read(path: str) -> tuple[str, str]:
+    """The package of a path such as ``@scope/name/-/@scope/name-1.0.tgz``; its version is not asked for."""
+    return path.partition("/-/")[0] if "/-/" in path else "", ""
 
 
 IMPORTED: Final = Imported(
@@ -329,7 +329,7 @@ IMPORTED: Final = Imported(
     address=lambda site, request: with_names(NpmRegistry(site), request.names),
     folder=lambda folder, _: NpmFolder(folder),
     taker=take_files(TAKING),
-    package_of=_package_of,
+    read=_read,
     listed=False,
     states=True,
 )

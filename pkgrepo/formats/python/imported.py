@@ -273,19 +273,12 @@ def _is_json(text: bytes) -> bool:
     return text[:1024].lstrip()[:1] == b"{"
 
 
-def _package_of(path: str) -> str:
-    try:
-        return parse_filename(path.rpartition("/")[2], eggs=True).project_key
-    except Invalid:
-        return ""
-
-
 IMPORTED: Final = Imported(
     kind="python",
     about="Python packages: a simple index (PEP 503, PEP 691), or a folder of wheels and source distributions.",
     address=lambda site, request: with_names(PythonIndex(site), request.names),
     folder=lambda folder, _: PythonFolder(folder),
     taker=take_files(TAKING),
-    package_of=_package_of,
+    read=lambda path: (parse_filename(path.rpartition("/")[2], eggs=True).project_key, ""),
     normal=collapse,
 )

@@ -11,11 +11,12 @@ from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.raw.configuration import patterns_of
 from pkgrepo.formats.raw.files import make_release
-from pkgrepo.formats.raw.paths import ALGORITHMS, check_path, media_type, package_of, version_of
+from pkgrepo.formats.raw.paths import ALGORITHMS, check_path, check_version, media_type, package_of, version_of
 from pkgrepo.gateway.imported.items import Item, Place, SourcePackage, Taking
 from pkgrepo.gateway.imported.kinds import Imported, take_files
 from pkgrepo.gateway.imported.listings import read_listing
 from pkgrepo.gateway.imported.places import Folder, FoundFile, Site
+from pkgrepo.gateway.imported.sources import PathSite
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import BlobInfo, NewFile
 from pkgrepo.repositories.publish.releases import Release
@@ -106,6 +107,12 @@ class FileSite:
         return self._site.file(f"{self._site.url}/{quote(path)}")
 
 
+def _read(path: str) -> tuple[str, str]:
+    """The package and the version of the file at a path. :raises Invalid: no file can be there"""
+    package = package_of(check_path(path), ())
+    return package, check_version(version_of(package, path))
+
+
 def _settle(r: Reader, repository_id: int, source: SourcePackage) -> SourcePackage:
     """The package. :raises Invalid: by the patterns of the repository it would be several"""
     patterns = patterns_of(get_repository(r, repository_id))
@@ -126,6 +133,6 @@ IMPORTED: Final = Imported(
     about="Files: a folder, or an address with pages of folders.",
     address=lambda site, _: FileSite(site),
     folder=lambda folder, _: FileFolder(folder),
+    assets=lambda site, paths: PathSite(site, paths, _read),
     taker=take_files(TAKING),
-    package_of=lambda path: package_of(path, ()),
 )

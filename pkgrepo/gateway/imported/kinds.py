@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Protocol
 
 from attrs import frozen
 
+from pkgrepo.errors import Invalid
 from pkgrepo.gateway.imported.engine import Order, TakePackage, Tools
 from pkgrepo.gateway.imported.files import FileTaker
-from pkgrepo.gateway.imported.items import Fact, Source, Taking
+from pkgrepo.gateway.imported.items import Source, Taking
 from pkgrepo.gateway.imported.places import Folder, Site
+from pkgrepo.gateway.imported.sources import Paths, Read
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 
 FromAddress = Callable[[Site, ImportRequest], Source]
 FromFolder = Callable[[Folder, ImportRequest], Source]
-Paths = Callable[[], AsyncIterator[tuple[str, Fact]]]  # of files, below an address, and what is known of each
+
+
+def _no_package(_path: str) -> tuple[str, str]:
+    raise Invalid("")
 
 
 class MakeTaker(Protocol):
@@ -35,8 +40,9 @@ class Imported:
     made of an ``address`` or of a ``folder``; what an air-gap bundle has is such a folder, or one ``in_bundle``.
 
     Other servers are asked by their own API, too. ``assets`` makes a source of the paths that it lists, where these
-    tell everything; ``package_of`` is the package of such a path, empty if it tells none. A source that is not
-    ``listed`` has no list of its packages. ``normal`` is one spelling of names that have several.
+    tell everything; else ``read`` gives package and version of such a path, and raises ``Invalid`` if it tells no
+    package; the version is empty if names of files are the same there. A source that is not ``listed`` has no list of
+    its packages. ``normal`` is one spelling of names that have several.
     ``named`` are package and version that a name of the source stands for, None for nothing; it is only there if names
     are not those of packages. Documents with ``states`` have yanks and deprecations.
     """
@@ -48,7 +54,7 @@ class Imported:
     taker: MakeTaker
     in_bundle: FromFolder | None = None
     assets: Callable[[Site, Paths], Source] | None = None
-    package_of: Callable[[str], str] = lambda _path: ""
+    read: Read = _no_package
     listed: bool = True
     normal: Callable[[str], str] = str
     named: Callable[[str], tuple[str, str] | None] | None = None

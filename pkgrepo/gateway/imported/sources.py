@@ -10,13 +10,15 @@ import hashlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
+from operator import itemgetter
 from typing import Any, Final
+from urllib.parse import quote
 
 from attrs import frozen
 
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.gateway.imported.described import Once
-from pkgrepo.gateway.imported.items import Item, SourcePackage, State
+from pkgrepo.gateway.imported.items import Fact, Item, SourcePackage, State, downloads_of
 from pkgrepo.gateway.imported.places import LARGEST_LIST, Folder, FoundFile, Site
 from pkgrepo.proxy.caching.questions import DocumentRequest
 from pkgrepo.proxy.parts.jobs import normaliser_of
@@ -25,6 +27,8 @@ from pkgrepo.proxy.parts.values import Context, Entry, FileSource, name_in
 LARGEST_DOCUMENT: Final = 64 * 1024 * 1024  # bytes
 
 StateOf = Callable[[Entry], State | None]
+Read = Callable[[str], tuple[str, str]]
+Paths = Callable[[], AsyncIterator[tuple[str, Fact]]]  # of files, below an address, and what is known of each
 
 
 def entry_items(
@@ -195,7 +199,7 @@ class PathFolder:
     def __init__(
         self,
         folder: Folder,
-        read: Callable[[str], tuple[str, str]],
+        read: Read,
         *,
         path_of: Callable[[str], str] = str,
         documents: FolderDocuments | FolderIndex | None = None,
@@ -249,3 +253,70 @@ class PathFolder:
             published_ms=file.modified_ns // 1_000_000 if said_ms is None else said_ms,
             about=None if entry is None else entry.fragments,
         )
+
+
+class PathSite:
+    """
+    The files of a repository by a list of their paths below an address, which the API of another server has.
+
+    ``read`` and ``path_of`` are as in L{PathFolder}. ``settle`` returns the package with what else the format says of
+    its files. What is left out comes last, in the package without a name.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        paths: Paths,
+        read: Read,
+        *,
+        path_of: Callable[[str], str] = str,
+        settle: Callable[[SourcePackage], SourcePackage] = lambda package: package,
+    ) -> None:
+        self._site = site
+        self._paths = paths
+        self._read = read
+        self._path_of = path_of
+        self._settle = settle
+        self._found: dict[str, list[tuple[str, str, Fact]]] = {}  # paths and versions, by package
+        self._left_out: list[tuple[str, str]] = []
+
+    async def names(self) -> AsyncIterator[str]:
+        """The packages of which there are files, and an empty name if something is left out."""
+        async for path, fact in self._paths():
+            try:
+                package, version = self._read(path)
+            except Invalid as error:
+                if error.message:
+                    self._left_out.append((path[:255], error.message))
+            else:
+                self._found.setdefault(package, []).append((path, version, fact))
+        found = dict.fromkeys(sorted(self._found))
+        if self._left_out:
+            found |= {"": None}
+        for name in found:
+            yield name
+
+    async def package(self, name: str) -> SourcePackage:
+        """The files of a package."""
+        found, left_out = sorted(self._found.pop(name, ()), key=itemgetter(0)), [] if name else self._left_out
+        items = [
+            Item(
+                name=path,
+                path=self._path_of(path),
+                place=self._site.file(f"{self._site.url}/{quote(path)}"),
+                version=version,
+                digests=fact.digests,
+                published_ms=fact.published_ms,
+                publisher=fact.publisher,
+            )
+            for path, version, fact in found
+        ]
+        said = SourcePackage(
+            name=name,
+            key=name,
+            fingerprint=hashlib.sha256(repr((found, left_out)).encode()).hexdigest(),
+            items=items,
+            left_out=left_out,
+            downloads=downloads_of(items, {path: fact for path, _, fact in found}),
+        )
+        return self._settle(said)

@@ -8,7 +8,7 @@ files. Written from its documentation.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Final
 from urllib.parse import quote
 
@@ -16,7 +16,7 @@ import msgspec
 from attrs import evolve
 from twisted.logger import Logger
 
-from pkgrepo.errors import NotFound, UpstreamFailed
+from pkgrepo.errors import Invalid, NotFound, UpstreamFailed
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.imported.described import (
     Described,
@@ -28,25 +28,34 @@ from pkgrepo.gateway.imported.described import (
 )
 from pkgrepo.gateway.imported.items import Fact, Facts, Source
 from pkgrepo.gateway.imported.places import Site
+from pkgrepo.gateway.imported.sources import Read
 from pkgrepo.repositories.upkeep.imports import ImportRequest
 from pkgrepo.untrusted.text import time_ms
 
 log = Logger()
 
 SUMS: Final = {"sha1": "sha1", "sha2": "sha256", "md5": "md5"}
-PROTOCOL: Final = {"conda": "conda", "npm": "npm", "python": "pypi", "ruby": "gems", "docker": "docker"}  # by our names
-FORMATS: Final = (*PROTOCOL, "maven")  # of the repositories that it has
+PROTOCOL: Final = {  # below api/, by our names
+    "cargo": "cargo/{}/index",
+    "conda": "conda/{}",
+    "docker": "docker/{}",
+    "npm": "npm/{}",
+    "python": "pypi/{}",
+    "ruby": "gems/{}",
+}
+# Charts and modules are at their paths: clients resolve them in virtual repositories alone.
+FORMATS: Final = (*PROTOCOL, "go", "helm", "maven", "raw")
 LIST: Final = "?list&deep=1&listFolders=0&mdTimestamps=1"
 
 
 def open_artifactory(format_: Format, site: Site, request: ImportRequest) -> Source:
     """The packages of one repository."""
     imported = format_.imported
-    files = _Files(site, request.repositories[0], imported.package_of)
+    files = _Files(site, request.repositories[0], imported.read)
     repository = quote(request.repositories[0])
     if imported.assets is not None:
         return imported.assets(site.at(f"{site.url}/{repository}"), files.paths)
-    inner = site.at(f"{site.url}/api/{PROTOCOL[format_.name]}/{repository}")
+    inner = site.at(f"{site.url}/api/{PROTOCOL[format_.name].format(repository)}")
     if format_.images is not None:
         return imported.address(inner, request)
     source = imported.address(inner, evolve(request, names=()))
@@ -56,10 +65,10 @@ def open_artifactory(format_: Format, site: Site, request: ImportRequest) -> Sou
 class _Files:
     """The files of a repository, and what the list of them says."""
 
-    def __init__(self, site: Site, repository: str, package_of: Callable[[str], str]) -> None:
+    def __init__(self, site: Site, repository: str, read: Read) -> None:
         self._site = site
         self._repository = repository
-        self._package_of = package_of  # by the path of a file; empty if that does not tell
+        self._read_path = read
         self._once: Once[Mapping[str, dict[str, Fact]]] = Once()
 
     async def names(self) -> AsyncIterator[str]:
@@ -105,7 +114,14 @@ class _Files:
     async def _make(self) -> Mapping[str, dict[str, Fact]]:
         found: dict[str, dict[str, Fact]] = {}
         async for path, fact in self.paths():
-            found.setdefault(self._package_of(path), {})[path.rpartition("/")[2]] = fact
+            try:
+                package, version = self._read_path(path)
+            except Invalid:
+                package = version = ""
+            of_package = found.setdefault(package, {})
+            of_package[path.rpartition("/")[2]] = fact
+            if version:
+                of_package[version] = fact
         return found
 
 

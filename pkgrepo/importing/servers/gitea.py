@@ -6,7 +6,7 @@ The repository that is named is the owner. Written from the documentation of its
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from itertools import count
 from typing import Any, Final
 from urllib.parse import quote
@@ -16,6 +16,7 @@ from attrs import evolve
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.formats.container.imported.images import ImageSource
 from pkgrepo.formats.container.imported.registry import Registry
+from pkgrepo.formats.go.names import MARK, escape
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.imported.described import Described, Once, digests_of, objects_of, text_of
 from pkgrepo.gateway.imported.items import Fact, Facts, Source
@@ -26,11 +27,29 @@ from pkgrepo.untrusted.text import time_ms
 PAGE: Final = 50  # the server's own limit
 SUMS: Final = {"sha512": "sha512", "sha256": "sha256", "sha1": "sha1", "md5": "md5"}
 TYPES: Final = {  # by our names of formats
+    "cargo": "cargo",
     "docker": "container",
+    "go": "go",
+    "helm": "helm",
     "maven": "maven",
     "npm": "npm",
     "python": "pypi",
+    "raw": "generic",
     "ruby": "rubygems",
+}
+
+
+def _maven_path(name: str, version: str, file: str) -> str:
+    group, _, artifact = name.partition(":")
+    return f"{group.replace('.', '/')}/{artifact}/{version}/{file}" if artifact else ""
+
+
+# Of the files of types whose lists of files tell everything: below the address of the type, by package and version.
+PATHS: Final[Mapping[str, Callable[[str, str, str], str]]] = {
+    "generic": lambda name, version, file: f"{name}/{version}/{file}",
+    "go": lambda name, _version, file: f"{escape(name)}/{MARK}/{file}",
+    "helm": lambda _name, _version, file: file,
+    "maven": _maven_path,
 }
 
 
@@ -92,25 +111,17 @@ class _Packages:
             about = _fact(version)
             found[text_of(version.get("version"))] = about
             for file in await self._files(version):
-                digests = digests_of(file, SUMS)
-                found[text_of(file.get("name"))] = Fact(about.published_ms, about.publisher, None, digests)
+                found[text_of(file.get("name"))] = evolve(about, digests=digests_of(file, SUMS))
         return found
 
     async def paths(self) -> AsyncIterator[tuple[str, Fact]]:
-        """The paths of the files of Maven packages, whose names are ``group:artifact``."""
+        """The paths of all files, of a type that is in ``PATHS``."""
         for versions in (await self._read()).values():
             for version in versions:
-                about, name = _fact(version), text_of(version.get("name"))
-                group, _, artifact = name.partition(":")
-                if not artifact:
-                    continue
-                folder = f"{group.replace('.', '/')}/{artifact}/{text_of(version.get('version'))}"
+                about, name, text = _fact(version), text_of(version.get("name")), text_of(version.get("version"))
                 for file in await self._files(version):
-                    digests = digests_of(file, SUMS)
-                    yield (
-                        f"{folder}/{text_of(file.get('name'))}",
-                        Fact(about.published_ms, about.publisher, None, digests),
-                    )
+                    if path := PATHS[self._kind](name, text, text_of(file.get("name"))):
+                        yield path, evolve(about, digests=digests_of(file, SUMS))
 
     async def _files(self, version: Mapping[str, Any]) -> list[dict[str, Any]]:
         name, text = (quote(text_of(version.get(each)), safe="") for each in ("name", "version"))

@@ -24,7 +24,7 @@ from pkgrepo.untrusted.text import time_ms
 SUMS: Final = {"sha512": "sha512", "sha256": "sha256", "sha1": "sha1", "md5": "md5"}
 
 
-FORMATS: Final = ("maven", "npm", "python", "ruby")  # of the repositories that it has, by our names
+FORMATS: Final = ("cargo", "go", "helm", "maven", "npm", "python", "raw", "ruby")  # of those that it has, by our names
 
 
 def open_nexus(format_: Format, site: Site, request: ImportRequest) -> Source:
@@ -71,6 +71,10 @@ class _Components:
         async for component in self._components():
             group, name = text_of(component.get("group")), text_of(component.get("name"))
             of_package = found.setdefault(self._normal(f"@{group}/{name}" if group else name), {})
+            # Files of some formats are called otherwise there: what is known of the version is so of each.
+            facts = [_fact(each) for each in objects_of(component.get("assets"))]
+            if facts and (version := text_of(component.get("version"))):
+                of_package.setdefault(version, evolve(facts[0], digests={}))
             for asset in objects_of(component.get("assets")):
                 of_package[text_of(asset.get("path")).rpartition("/")[2]] = _fact(asset)
         return found

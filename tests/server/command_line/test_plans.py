@@ -43,7 +43,7 @@ def group(name: str, format_: str, *members: str, **more: Any) -> dict[str, Any]
 
 NEXUS = [
     group("all-npm", "npm", "npm-group", "npm-proxy"),  # before its members
-    group("npm-group", "npm", "npm-team", "raw-files", writableMember="npm-team"),
+    group("npm-group", "npm", "npm-team", "apt-files", writableMember="npm-team"),
     hosted("releases", "maven2", maven={"versionPolicy": "RELEASE"}, cleanup={"policyNames": ["old-builds"]}),
     hosted("snapshots", "maven2", "ALLOW", maven={"versionPolicy": "SNAPSHOT"}),
     hosted("npm-team", "npm"),
@@ -52,7 +52,13 @@ NEXUS = [
     hosted("py-old", "pypi", "DENY"),
     hosted("images", "docker", "ALLOW", docker={"httpPort": 8082, "httpsPort": None}),
     hosted("hidden-images", "docker", docker={"httpPort": None, "httpsPort": None}),
-    hosted("raw-files", "raw"),
+    hosted("apt-files", "apt"),
+    hosted("raw-files", "raw", "ALLOW"),
+    hosted("raw-once", "raw"),
+    hosted("charts", "helm"),
+    hosted("crates", "cargo"),
+    proxy("go-proxy", "go"),
+    group("go-all", "go", "go-proxy"),
     group("empty", "nuget"),
     {**hosted("off", "rubygems"), "online": False},
 ]
@@ -104,7 +110,7 @@ def test_repositories_of_nexus_are_made_here_and_again_changes_nothing(
     names = [each["name"] for each in json.loads(made.stdout)["repositories"]]
     assert names.index("npm-team") < names.index("npm-group") < names.index("all-npm")
     assert sorted(names) == sorted(
-        {each["name"] for each in NEXUS} - {"raw-files", "empty"}  # formats that are not served
+        {each["name"] for each in NEXUS} - {"apt-files", "empty"}  # formats that are not served
     )
     file = tmp_path / "plan.json"
     file.write_text(made.stdout)
@@ -122,6 +128,10 @@ def test_repositories_of_nexus_are_made_here_and_again_changes_nothing(
     rules = config("releases")["push_rules"]
     assert (rules["push_policy"], rules["allow_overwrite"]) == ("RELEASES", False)
     assert config("snapshots")["push_rules"]["push_policy"] == "SNAPSHOTS"
+    assert [config(name)["policy"]["overwrite"] for name in ("raw-files", "raw-once")] == [["*"], []]
+    assert config("charts")["policy"]["allow_overwrite"] is False
+    assert [each["url"] for each in config("go-proxy")["proxy"]["routes"]] == [f"{UPSTREAM}/"]
+    assert config("go-all")["members"] == [f"{moved}/go-proxy"]
     assert config("images")["push_rules"]["allow_tag_overwrite"] is True
     assert admin.json("repo", "show", f"{moved}/off")["active"] is False
     assert admin.json("repo", "show", f"{moved}/releases")["visibility"] == "private"
@@ -130,11 +140,14 @@ def test_repositories_of_nexus_are_made_here_and_again_changes_nothing(
     check_addresses(admin, rest, moved)
     assert f"pkgrepo import nexus {url} --repository releases --into {moved}/releases --username ann" in rest
     assert f"pkgrepo import container http://127.0.0.1:8082 --into {moved}/images --username ann" in rest
+    for name in ("raw-files", "charts", "crates"):
+        assert f"pkgrepo import nexus {url} --repository {name} --into {moved}/{name} --username ann" in rest
+        assert f'"/repository/{name}/" = "{moved}/{name}"' in rest
     assert not any("import" in line and "proxy" in line for line in rest)
     assert f'"/repository/npm-group/" = "{moved}/npm-group"' in rest
     assert f'"127.0.0.1:8082" = "{moved}/images"' in rest
     left = [line for line in rest if line.startswith("# ")]
-    for part in ("raw-files is left out", "empty is left out", "npm-group: its member raw-files", "old-builds"):
+    for part in ("apt-files is left out", "empty is left out", "npm-group: its member apt-files", "old-builds"):
         assert any(part in line for line in left), (part, left)
     for part in ("npm-proxy: its upstream wants credentials", "no-internal", "py-old is read-only", "no connector"):
         assert any(part in line for line in left), (part, left)
@@ -186,7 +199,21 @@ ARTIFACTORY = {
         "defaultDeploymentRepo": "py-local",
     },
     "oci-local": {"rclass": "federated", "packageType": "docker", "blackedOut": True},
+    "deb-local": {"rclass": "local", "packageType": "debian"},
     "helm-local": {"rclass": "local", "packageType": "helm"},
+    "files": {"rclass": "local", "packageType": "generic"},
+    "files-remote": {"rclass": "remote", "packageType": "generic", "url": f"{UPSTREAM}/files"},
+    "crates-remote": {
+        "rclass": "remote",
+        "packageType": "cargo",
+        "url": f"{UPSTREAM}/crates",
+        "gitRegistryUrl": f"{UPSTREAM}/index",
+        "cargoInternalIndex": True,
+    },
+    "crates-of-git": {"rclass": "remote", "packageType": "cargo", "url": UPSTREAM, "cargoInternalIndex": False},
+    "modules": {"rclass": "remote", "packageType": "go", "url": UPSTREAM, "vcsGitProvider": "ARTIFACTORY"},
+    "sources": {"rclass": "remote", "packageType": "go", "url": UPSTREAM, "vcsGitProvider": "GITHUB"},
+    "modules-all": {"rclass": "virtual", "packageType": "go", "repositories": ["modules", "sources"]},
     "no-url": {"rclass": "remote", "packageType": "npm"},
 }
 
@@ -202,18 +229,20 @@ def test_repositories_of_artifactory_are_made_here(admin: Program, moved: str, t
     at = "/art/api/v2/security/permissions"
     answers[at] = [{"name": name, "uri": "{url}"} for name in ("deploy", "limited", "everywhere")]
     team = {"groups": {"pythonists": ["read", "write", "annotate"]}, "users": {"bob": ["read", "delete"]}}
-    answers[f"{at}/deploy"] = permission("deploy", ["py-local", "helm-local"], team)
+    answers[f"{at}/deploy"] = permission("deploy", ["py-local", "deb-local"], team)
     answers[f"{at}/limited"] = permission("limited", ["libs-local"], team, **{"include-patterns": ["com/corp/**"]})
     answers[f"{at}/everywhere"] = permission("everywhere", ["ANY REMOTE"], {"groups": {"pythonists": ["read"]}})
     with stub(answers) as url:
         made = admin.run("import", "plan", "artifactory", f"{url}/art/", "--storage", moved, "--visibility", "public")
     assert made.returncode == 0, made
     plan = {each["name"]: each for each in json.loads(made.stdout)["repositories"]}
-    assert list(plan) == ["libs-local", "py-local", "oci-local", "py-remote", "py-all"]
+    hosts = ["libs-local", "py-local", "oci-local", "helm-local", "files"]
+    assert list(plan) == [*hosts, "py-remote", "files-remote", "crates-remote", "modules", "py-all", "modules-all"]
     file = tmp_path / "plan.json"
     file.write_text(made.stdout)
-    assert admin("repo", "apply", "-f", file).splitlines()[-1] == "6 created, 0 changed, 0 unchanged"
-    assert granted(admin, "pythonists") == {f"{moved}/py-local": "read, write", f"{moved}/py-remote": "read"}
+    assert admin("repo", "apply", "-f", file).splitlines()[-1] == "12 created, 0 changed, 0 unchanged"
+    remote = {f"{moved}/{name}": "read" for name in ("crates-remote", "files-remote", "modules", "py-remote")}
+    assert granted(admin, "pythonists") == {f"{moved}/py-local": "read, write", **remote}
     shown = admin.json("repo", "show", f"{moved}/py-all")
     assert shown["visibility"] == "public"
     assert shown["config"]["members"] == [f"{moved}/py-local", f"{moved}/py-remote"]
@@ -222,16 +251,22 @@ def test_repositories_of_artifactory_are_made_here(admin: Program, moved: str, t
     assert plan["py-remote"]["description"] == "the index"
     assert plan["libs-local"]["config"]["push_rules"]["push_policy"] == "RELEASES"
     assert plan["oci-local"]["active"] is False
+    assert plan["files"]["config"]["policy"] == {"overwrite": ["*"]}
+    assert plan["crates-remote"]["config"]["proxy"]["routes"] == [{"url": f"{UPSTREAM}/index/"}]
+    assert plan["modules-all"]["config"]["members"] == [f"{moved}/modules"]
     rest = made.stderr.splitlines()
     check_addresses(admin, rest, moved)
     assert f"pkgrepo import artifactory {url}/art --repository py-local --into {moved}/py-local" in rest
     assert f'"/art/api/pypi/py-all/" = "{moved}/py-all"' in rest
-    assert f'"/art/libs-local/" = "{moved}/libs-local"' in rest
+    for part, name in (("", "libs-local"), ("", "files"), ("api/helm/", "helm-local"), ("api/go/", "modules-all")):
+        assert f'"/art/{part}{name}/" = "{moved}/{name}"' in rest
     assert f'"/v2/oci-local/" = "{moved}/oci-local"' in rest
     assert f"pkgrepo user grant bob {moved}/py-local read overwrite delete" in rest
     for part in (
         "limited is left out",
-        "helm-local is left out",
+        "deb-local is left out",
+        "crates-of-git is left out: its upstream is a server of git",
+        "sources is left out: its upstream is a server of git",
         "no-url is left out",
         "py-remote: its upstream wants credentials",
     ):

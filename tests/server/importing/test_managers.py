@@ -10,14 +10,19 @@ from __future__ import annotations
 import base64
 import hashlib
 import http.server
+import json
 import threading
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
+from tests.support.charts import make_chart, make_provenance
 from tests.support.configurations import hosted
+from tests.support.crates import index_line, make_crate
+from tests.support.go_modules import go_mod, make_module
 from tests.support.http_client import HttpClient
 from tests.support.images import Image, digest_of, make_image
 from tests.support.imports import counts, stub, take
@@ -134,6 +139,78 @@ def gitea_answers() -> dict[str, Any]:
     }
 
 
+CRATE = make_crate("Old-Lib", "1.0.0")
+LINE = index_line("Old-Lib", "1.0.0", CRATE, yanked=True)
+MODULE, CHART = make_module("corp.example/Lib", "v1.0.0"), make_chart("app", "1.0.0")
+PROVENANCE = make_provenance("app-1.0.0.tgz", hashlib.sha256(CHART).hexdigest())
+INFO = b'{"Version":"v1.0.0","Time":"2019-03-04T05:06:07Z"}'
+MODULE_PATH = "corp.example/!lib/@v/v1.0.0"
+AFTER = {  # files by path, by format
+    "raw": {"tools/1.0/tool.bin": b"tool", "notes.txt": b"notes"},
+    "go": {f"{MODULE_PATH}.zip": MODULE, f"{MODULE_PATH}.info": INFO, f"{MODULE_PATH}.mod": go_mod("corp.example/Lib")},
+    "helm": {"app-1.0.0.tgz": CHART, "app-1.0.0.tgz.prov": PROVENANCE},
+}
+
+
+def index_pages(base: str, crates: str) -> dict[str, Any]:
+    """A sparse index with one crate, which is at another address."""
+    return {
+        f"{base}/config.json": {"dl": f"{{url}}{crates}"},
+        f"{base}/ol/d-/old-lib": json.dumps(LINE).encode(),
+        f"{crates}/Old-Lib/1.0.0/download": CRATE,
+    }
+
+
+def later_nexus() -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, files in AFTER.items():
+        # Nexus writes paths with a slash in front since its own database is SQL.
+        listed = [component("/", path, "", f"/{path}", data) for path, data in files.items()]
+        found |= {NEXUS.format(name): {"items": listed, "continuationToken": None}}
+        found |= {f"/repository/{name}/{quote(path)}": data for path, data in files.items()}
+    crate = component(None, "Old-Lib", "1.0.0", "crates/Old-Lib/1.0.0/download", CRATE)
+    found[NEXUS.format("cargo")] = {"items": [crate], "continuationToken": None}
+    return {**found, **index_pages("/repository/cargo", "/repository/cargo/crates")}
+
+
+def later_artifactory() -> dict[str, Any]:
+    found = index_pages("/artifactory/api/cargo/cargo/index", "/artifactory/api/cargo/cargo/v1/crates")
+    for name, files in {**AFTER, "cargo": {"crates/Old-Lib/Old-Lib-1.0.0.crate": CRATE, ".cargo/x": b"x"}}.items():
+        listed = [
+            {"uri": f"/{path}", "size": len(data), "lastModified": AT, **sums(data, sha1="sha1", sha2="sha256")}
+            for path, data in {**files, **({"index.yaml": b"x"} if name == "helm" else {})}.items()
+        ]
+        found[f"/artifactory/api/storage/{name}?list&deep=1&listFolders=0&mdTimestamps=1"] = {"files": listed}
+        found |= {f"/artifactory/{name}/{quote(path)}": data for path, data in files.items()}
+    return found
+
+
+def later_gitea() -> dict[str, Any]:
+    found: dict[str, Any] = index_pages("/api/packages/ann/cargo", "/api/packages/ann/cargo/api/v1/crates")
+    for kind, name, version, file, data, path in (
+        ("generic", "tools", "1.0", "tool.bin", b"tool", "tools/1.0/tool.bin"),
+        ("cargo", "Old-Lib", "1.0.0", "old-lib-1.0.0.crate", CRATE, ""),
+        ("go", "corp.example/Lib", "v1.0.0", "v1.0.0.zip", MODULE, f"{MODULE_PATH}.zip"),
+        ("helm", "app", "1.0.0", "app-1.0.0.tgz", CHART, "app-1.0.0.tgz"),
+    ):
+        about = {"name": name, "version": version, "created_at": "2019-03-04T05:06:07Z", "creator": {"login": "ann"}}
+        api = f"/api/v1/packages/ann?type={kind}&limit=50&page="
+        files = [{"name": file, **sums(data, sha256="sha256", sha1="sha1", md5="md5", sha512="sha512")}]
+        quoted = name.replace("/", "%2F")
+        found |= {f"{api}1": [about], f"{api}2": [], f"/api/v1/packages/ann/{kind}/{quoted}/{version}/files": files}
+        found |= {f"/api/packages/ann/{kind}/{quote(path)}": data} if path else {}
+    return found
+
+
+LATER = {"nexus": (later_nexus, ""), "artifactory": (later_artifactory, "/artifactory"), "gitea": (later_gitea, "")}
+PLACES = {  # what is asked for here, and its bytes
+    "raw": ("tools/1.0/tool.bin", b"tool", "tools/versions/1.0"),
+    "cargo": ("api/v1/crates/old-lib/1.0.0/download", CRATE, "old-lib/versions/1.0.0"),
+    "go": (f"{MODULE_PATH}.zip", MODULE, "corp.example%2FLib/versions/v1.0.0"),
+    "helm": ("charts/app-1.0.0.tgz", CHART, "app/versions/1.0.0"),
+}
+
+
 MANAGERS = {
     "nexus": (nexus_answers, ""),
     "artifactory": (artifactory_answers, "/artifactory"),
@@ -147,7 +224,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     for format_name in ("python", "npm", "maven"):
         names = (*MANAGERS, "there", "here", "counted", "moved")
         settings += hosted(format_name, *(f"{each}-{format_name}" for each in names))
+    for format_name in PLACES:
+        settings += hosted(format_name, *(f"{each}-{format_name}" for each in LATER))
     settings += hosted("python", "named-python")
+    settings += hosted("raw", "there-raw")
     settings += hosted("docker", "harbor", "gitea-docker", "counted-docker", "moved-docker")
     with running(tmp_path_factory.mktemp("server"), settings) as started:
         yield started
@@ -178,6 +258,36 @@ def test_the_packages_of_a_manager_are_taken_in_once(manager, client) -> None:
     served = client.get(f"/repositories/main/{manager}-npm/@team/util").json["versions"]["1.2.0"]
     assert (served["deprecated"], served["os"], served["hasInstallScript"]) == ("use other", ["linux"], True)
     assert client.get(f"/repositories/main/{manager}-maven/{JAR_PATH}").body == JAR
+
+
+@pytest.mark.parametrize("manager", LATER)
+@pytest.mark.parametrize("format_name", PLACES)
+def test_files_crates_modules_and_charts_of_a_manager_are_taken_in_once(manager, format_name, client) -> None:
+    answers, path = LATER[manager]
+    into = f"main/{manager}-{format_name}"
+    with stub(answers(), secret=SECRET) as url:
+        named = ["ann"] if manager == "gitea" else [format_name]
+        given = {"repositories": named, "credentials": {"username": "bob", "password": "secret"}}
+        first = take(client, manager, f"{url}{path}", into, **given)
+        again = take(client, manager, f"{url}{path}", into, **given)
+    count = 1 if manager == "gitea" or format_name == "cargo" else len(AFTER[format_name])
+    assert (first["left_out"], first["files"]) == ([], count), first
+    assert (counts(again), again["unchanged"]) == ((0, 0, 0), first["packages"])
+    file, data, version = PLACES[format_name]
+    assert client.get(f"/repositories/{into}/{file}").body == data
+    record = client.get(f"/api/package/{into.replace('/', '%2F')}/{version}").json
+    assert record["published_at"].startswith("2019-03-04T05:06:07")
+    assert record["publisher"] == (USER if manager == "artifactory" else "ann")
+    assert record["state"] == ("yanked" if format_name == "cargo" else "live")
+
+
+def test_a_path_that_no_file_can_have_is_left_out_and_named(client) -> None:
+    listed = [component("/", path, "", path, b"x") for path in ("ok/1.0/a.bin", "bad/../b.bin", "bad/ /c.bin")]
+    answers = {NEXUS.format("odd"): {"items": listed}, "/repository/odd/ok/1.0/a.bin": b"x"}
+    with stub(answers) as url:
+        result = take(client, "nexus", url, "main/there-raw", repositories=["odd"])
+    assert counts(result) == (1, 0, 2)
+    assert {each["item"] for each in result["left_out"]} == {"bad/../b.bin", "bad/ /c.bin"}
 
 
 def test_a_server_without_the_api_of_nexus_3_is_said_to_be_none(client) -> None:

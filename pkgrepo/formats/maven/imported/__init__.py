@@ -11,7 +11,7 @@ from pkgrepo.repositories.format import StoredFormat
 
 from .bundle import MavenBundle
 from .files import MavenTaker
-from .sources import MavenAssets, MavenFolder, MavenSite
+from .sources import MavenFolder, MavenSite, open_assets
 
 
 def _take(tools: Tools, order: Order, _source: Source, format_: StoredFormat) -> TakePackage:
@@ -32,6 +32,6 @@ IMPORTED: Final = Imported(
     folder=lambda folder, request: MavenFolder(folder, follow_links=request.follow_links),
     in_bundle=lambda folder, _: MavenBundle(folder),
     taker=_take,
-    assets=MavenAssets,
+    assets=open_assets,
     named=_named,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
@@ -29,9 +29,10 @@ from pkgrepo.formats.maven.paths import (
     parse_text,
 )
 from pkgrepo.gateway.digest_fields import parse_checksum
-from pkgrepo.gateway.imported.items import Fact, Item, Place, SourcePackage, downloads_of
+from pkgrepo.gateway.imported.items import Item, Place, SourcePackage
 from pkgrepo.gateway.imported.listings import read_listing
 from pkgrepo.gateway.imported.places import Folder, LocalPlace, Site
+from pkgrepo.gateway.imported.sources import Paths, PathSite
 
 METADATA_NAME: Final = "maven-metadata.xml"
 SUMS: Final = ("sha1", "md5")  # that are asked for at an address: every repository has these
@@ -139,7 +140,7 @@ class MavenSite:
                 left_out.append((target.path, error.message))
                 continue
             items.append(item_of(target, self._site.file(self._url(target.path)), digests))
-        items.sort(key=lambda each: (not each.path.endswith(".pom"), each.path))
+        items.sort(key=_order)
         said = f"{mark} {[sorted(each.digests.items()) for each in items]}"
         fingerprint = hashlib.sha256(said.encode()).hexdigest()
         return SourcePackage(name=name, key=key_of(items), fingerprint=fingerprint, items=items, left_out=left_out)
@@ -183,44 +184,26 @@ class MavenSite:
         return f"{self._site.url}/{quote(path)}"
 
 
-class MavenAssets:
-    """The files of a Maven repository by a list of their paths and of what is known of them, below an address."""
+def open_assets(site: Site, paths: Paths) -> PathSite:
+    """The files of a Maven repository by a list of their paths, whose directories are taken in as packages."""
+    return PathSite(site, paths, _read_path, settle=_settle)
 
-    def __init__(self, site: Site, paths: Callable[[], AsyncIterator[tuple[str, Fact]]]) -> None:
-        self._site = site
-        self._paths = paths
-        self._found: dict[str, list[tuple[str, Fact]]] = {}
 
-    async def names(self) -> AsyncIterator[str]:
-        """The directories that have files."""
-        async for path, fact in self._paths():
-            self._found.setdefault(path.rpartition("/")[0], []).append((path, fact))
-        for name in sorted(self._found):
-            yield name
+def _read_path(path: str) -> tuple[str, str]:
+    """:raises Invalid: it is no path, or that of what is computed here, in silence"""
+    target = parse_text(path)
+    if isinstance(target, (Checksum, Directory)):
+        raise Invalid("")
+    return path.rpartition("/")[0], target.coordinates.version if isinstance(target, ArtifactFile) else ""
 
-    async def package(self, name: str) -> SourcePackage:
-        """The files of a directory."""
-        items, left_out = [], []
-        found = sorted(self._found.pop(name))
-        for path, fact in found:
-            try:
-                target = parse_text(path)
-            except Invalid as error:
-                left_out.append((path, error.message))
-                continue
-            if not isinstance(target, (Checksum, Directory)):
-                place = self._site.file(f"{self._site.url}/{quote(path)}")
-                item = item_of(target, place, fact.digests, at_ms=fact.published_ms)
-                items.append(evolve(item, publisher=fact.publisher))
-        items.sort(key=lambda each: (not each.path.endswith(".pom"), each.path))
-        return SourcePackage(
-            name=name,
-            key=key_of(items),
-            fingerprint=hashlib.sha256(repr(found).encode()).hexdigest(),
-            items=items,
-            left_out=left_out,
-            downloads=downloads_of(items, dict(found)),
-        )
+
+def _settle(found: SourcePackage) -> SourcePackage:
+    items = sorted((evolve(each, about=parse_text(each.path)) for each in found.items), key=_order)
+    return evolve(found, key=key_of(items), items=items)
+
+
+def _order(item: Item) -> tuple[bool, str]:
+    return not item.path.endswith(".pom"), item.path
 
 
 def item_of(
