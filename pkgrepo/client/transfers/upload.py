@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import click
@@ -13,6 +15,7 @@ import click
 from pkgrepo.archives.image_layout import find_image, open_layout
 from pkgrepo.client.api import at
 from pkgrepo.client.http import Failed, IteratorBody
+from pkgrepo.client.packing.folders import pack
 from pkgrepo.client.session import Session, remote, sentence_and_code
 from pkgrepo.client.terminal import fail
 from pkgrepo.client.transfers.files import PIECE, LocalFile, pieces, shown
@@ -35,6 +38,7 @@ _FOR_ALL: Final = (0, 401)  # statuses that all files would get: the server was 
 @click.option("--field", "more", multiple=True, metavar="NAME=TEXT", help="Another field of the form of the format.")
 @click.option("--as", "image", default="", metavar="NAME:TAG", help="What the image is called; FILE is an OCI layout.")
 @click.option("--source", default="", help="The name of the image in the layout, if it has several.")
+@click.option("--version", default="", help="The version of a folder that is packed, if no tag of git says it.")
 @remote
 async def upload(
     session: Session,
@@ -45,9 +49,12 @@ async def upload(
     more: tuple[str, ...],
     image: str,
     source: str,
+    version: str,
 ) -> None:
     """
     Publish files in a repository: packages of any format, or an image from a folder or archive in the OCI layout.
+
+    A folder with a Go module or a Helm chart is packed as their own tools do, a module from the commit of its tag.
 
     A file that is published already with the same content is no error. A file that is refused does not keep the others
     from being published; the exit code then is that of the refusals, or 1 if they have several.
@@ -62,14 +69,12 @@ async def upload(
 
     fields = dict(_field(each) for each in more)
 
+    send = partial(_publish_file, session, repository, {**fields, "path": path, "tag": tag})
+
     async def publish_one(name: Path) -> dict[str, Any]:
-        file = LocalFile.read(name)
-        sent = await _send(session, repository, file, {**fields, "path": path, "tag": tag, "sha256": file.sha256})
-        if sent["sha256"] != file.sha256:
-            raise DigestMismatch("sha256", file.sha256, sent["sha256"])
-        if not session.printer.as_json:
-            session.printer.line(f"published {sent['path']} ({size(file.size)}, sha256 {file.sha256} verified)")
-        return {"file": str(name), "path": sent["path"], "size": file.size, "sha256": file.sha256, "verified": True}
+        if name.is_dir():
+            return await _publish_folder(session, repository, name, version, send)
+        return await send(name, LocalFile.read(name))
 
     await _publish_all(session, files, publish_one)
 
@@ -98,6 +103,33 @@ async def _publish_all(
         left = len(files) - len(records)
         counts = f"{len(records) - len(codes)} of {len(files)} files were published, {len(codes)} failed"
         fail(counts + (f", {left} were not tried" if left else ""), codes[0] if len(set(codes)) == 1 else 1)
+
+
+async def _publish_folder(
+    session: Session, repository: str, folder: Path, version: str, send: Callable[[Path, LocalFile], Awaitable[Any]]
+) -> dict[str, Any]:
+    """Publish the file that is made of a folder. :raises Invalid: see ``pack``"""
+    known = (await session.client.get("repository", repository, "upload")).get("folders", ())
+    with TemporaryDirectory(prefix="pkgrepo-") as place:
+        packed = pack(folder, version, known, Path(place))
+        for note in packed.notes:
+            session.printer.note(f"pkgrepo: {folder}: {note}")
+        if not session.printer.as_json:
+            session.printer.line(f"packed {packed.what}{f' ({packed.h1})' if packed.h1 else ''}")
+        record = await send(folder, LocalFile.read(packed.path))
+    return {**record, "packed": packed.what, **({"h1": packed.h1} if packed.h1 else {})}
+
+
+async def _publish_file(
+    session: Session, repository: str, fields: Mapping[str, str], name: Path, file: LocalFile
+) -> dict[str, Any]:
+    """Publish a file, which is made of what the caller called ``name``. :raises DigestMismatch: another one came"""
+    sent = await _send(session, repository, file, {**fields, "sha256": file.sha256})
+    if sent["sha256"] != file.sha256:
+        raise DigestMismatch("sha256", file.sha256, sent["sha256"])
+    if not session.printer.as_json:
+        session.printer.line(f"published {sent['path']} ({size(file.size)}, sha256 {file.sha256} verified)")
+    return {"file": str(name), "path": sent["path"], "size": file.size, "sha256": file.sha256, "verified": True}
 
 
 def _field(given: str) -> tuple[str, str]:

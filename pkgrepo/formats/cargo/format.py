@@ -10,7 +10,7 @@ from pkgrepo.formats.cargo.index import INDEX, apply_change, latest, make_docume
 from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments
 from pkgrepo.gateway.format import Format, Look
 from pkgrepo.gateway.format_site import serve
-from pkgrepo.gateway.publishing.uploads import Uploads
+from pkgrepo.gateway.publishing.uploads import Folder, Uploads
 from pkgrepo.proxy.caching.questions import restored_document_of, restored_versions
 from pkgrepo.proxy.format import OwnFacts, Proxied
 from pkgrepo.repositories import semver
@@ -24,6 +24,7 @@ from .routes import EXCHANGE, ROUTES
 from .setup import install_snippets, snippets
 
 ICON: Final = '<path d="M4 7h16v12H4zM4 7l3-3h10l3 3M4 11h16M9 7v12M15 7v12"/>'
+FOLDERS: Final = (Folder("Cargo.toml", advice="`cargo publish --registry NAME` packs and sends a crate"),)
 
 
 def cargo() -> Format:
@@ -65,7 +66,7 @@ def cargo() -> Format:
             ],
             version=lambda name, each: [ClientDocument(path=f"api/v1/crates/{name}/{each.text}/download")],
         ),
-        uploads=Uploads(what="crates", names={names.CRATE: ".+-.+"}, take=take_file, caches=caches),
+        uploads=Uploads("crates", {names.CRATE: ".+-.+"}, take_file, folders=FOLDERS, caches=caches),
         proxied=Proxied(
             document_request=proxied.index_question,
             make_release=proxied.make_release,

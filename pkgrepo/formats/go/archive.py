@@ -1,54 +1,41 @@
 """
-Module zips, as ``golang.org/x/mod/zip`` makes and checks them, and the go.mod files in them.
+Module zips that are published, as ``golang.org/x/mod/zip`` checks them.
 
-A zip has the files of one module below ``MODULE@VERSION/``, and a go.mod at that place only. Whoever publishes names
-neither: the zip does.
+Whoever publishes one names neither module nor version: the zip does.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from attrs import define, field, frozen
+from attrs import frozen
 
 from pkgrepo.archives.licence_texts import licence_of
+from pkgrepo.archives.module_zip import (
+    GO_MOD,
+    LARGEST,
+    LARGEST_FILE,
+    FileNames,
+    GoMod,
+    h1_of,
+    major_suffix,
+    read_mod,
+)
 from pkgrepo.archives.source import LIMITS, Source
 from pkgrepo.archives.zip_archive import ZipArchive
 from pkgrepo.errors import Invalid
 from pkgrepo.untrusted.text import quoted
 
-from .names import check_pair, major_suffix, wrong_file_name
+from .names import check_pair
 
-LARGEST: Final = 500 * 1024 * 1024  # bytes of a zip, and of all that is in it
-LARGEST_FILE: Final = 16 * 1024 * 1024  # bytes of a go.mod, or of a licence
 LARGEST_README: Final = 64 * 1024  # bytes
-GO_MOD: Final = "go.mod"
 
 _LICENCE: Final = re.compile(r"(?:un)?licen[cs]e|copying", re.IGNORECASE)
 _README: Final = re.compile(r"readme(?:\.md|\.markdown)?", re.IGNORECASE)
-_WORDS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|`[^`]*`|//.*|[()]|(?:(?!//)[^\s"`()])+')
-
-
-@define
-class GoMod:
-    """What a go.mod says: ``requires`` are versions by module, ``indirect`` those that the module does not import."""
-
-    module: str = ""
-    go: str = ""
-    deprecated: str = ""
-    requires: dict[str, str] = field(factory=dict)
-    indirect: dict[str, str] = field(factory=dict)
-    retracts: list[str] = field(factory=list)
-
-    def meta(self) -> dict[str, Any]:
-        """As the metadata of a version."""
-        found = {"dependencies": self.requires, "go": self.go, "deprecated": self.deprecated, "retract": self.retracts}
-        return {key: value for key, value in found.items() if value}
 
 
 @frozen
@@ -60,17 +47,6 @@ class Module:
     go_mod: bytes
     h1: str
     meta: Mapping[str, Any]
-
-
-def h1_of(files: Iterable[tuple[str, str]]) -> str:
-    """The hash of files with these names and SHA-256 digests in hex (``golang.org/x/mod/sumdb/dirhash``)."""
-    lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(files))
-    return f"h1:{b64encode(hashlib.sha256(lines.encode()).digest()).decode()}"
-
-
-def h1_of_mod(content: bytes) -> str:
-    """The hash in go.sum of a go.mod."""
-    return h1_of([(GO_MOD, hashlib.sha256(content).hexdigest())])
 
 
 def read_module(content: int | bytes) -> Module:
@@ -100,8 +76,14 @@ def read_module(content: int | bytes) -> Module:
         raise source.refuse("has a go.mod, so that its version is not +incompatible: its path ends with the major one")
     files = [each for each in archive.entries.values() if not each.is_folder]
     h1 = h1_of((each.name, _digest(archive.pieces(each.name))) for each in files)
-    meta = {**said.meta(), "h1": h1, **_about(archive, prefix)}
+    meta = {**meta_of(said), "h1": h1, **_about(archive, prefix)}
     return Module(module, version, go_mod if go_mod is not None else f"module {module}\n".encode(), h1, meta)
+
+
+def meta_of(said: GoMod) -> dict[str, Any]:
+    """What a go.mod says, as the metadata of a version."""
+    found = {"dependencies": said.requires, "go": said.go, "deprecated": said.deprecated, "retract": said.retracts}
+    return {key: value for key, value in found.items() if value}
 
 
 def _digest(pieces: Iterator[bytes]) -> str:
@@ -112,27 +94,15 @@ def _digest(pieces: Iterator[bytes]) -> str:
 
 
 def _check_names(source: Source, archive: ZipArchive, prefix: str) -> None:
-    """Check what is called how (``zip.CheckZip``). :raises Invalid: clients would refuse the zip"""
-    seen: dict[str, tuple[str, bool]] = {}  # by the name without case: the name, and whether it is a file
+    names = FileNames()
     for entry in archive.entries.values():
         if not entry.name.startswith(prefix):
             raise source.refuse(f"has {quoted(entry.name)}, which is not below {prefix}")
-        name = entry.name.removeprefix(prefix).rstrip("/")
-        if not name:
-            continue
-        if why := wrong_file_name(name):
-            raise source.refuse(f"has {quoted(name)}: {why}")
-        folder, _, base = name.rpartition("/")
-        if base.lower() == GO_MOD and (folder or base != GO_MOD):
-            raise source.refuse(f"has {quoted(name)}: the only go.mod is that at the root of the module, in lower case")
-        if name in (GO_MOD, "LICENSE") and entry.size > LARGEST_FILE:
-            raise source.refuse(f"has a {name} of more than {LARGEST_FILE} bytes")
-        is_file = not entry.is_folder
-        while name:
-            known = seen.setdefault(name.casefold(), (name, is_file))
-            if known != (name, is_file):
-                raise source.refuse(f"has {quoted(name)} and {quoted(known[0])}, which are one name without case")
-            name, is_file = name.rpartition("/")[0], False
+        if name := entry.name.removeprefix(prefix).rstrip("/"):
+            try:
+                names.add(name, entry.size, is_folder=entry.is_folder)
+            except Invalid as error:
+                raise source.refuse(error.message) from None
 
 
 def _about(archive: ZipArchive, prefix: str) -> dict[str, str]:
@@ -148,40 +118,3 @@ def _about(archive: ZipArchive, prefix: str) -> dict[str, str]:
                 if licence := licence_of(text):
                     found["license"] = licence
     return found
-
-
-def read_mod(content: bytes) -> GoMod:
-    """What a go.mod says of its module (https://go.dev/ref/mod#go-mod-file). :raises Invalid: it names none"""
-    found, verb, comment = GoMod(), "", list[str]()
-    for line in content.decode("utf-8", "replace").splitlines():
-        words = _WORDS.findall(line)
-        said = words.pop()[2:].strip() if words and words[-1].startswith("//") else ""
-        if not words:
-            comment = [*comment, said] if said else []
-            continue
-        if not verb and words[1:2] == ["("]:
-            verb = words[0]
-            continue
-        if words[0] == ")":
-            verb = ""
-            continue
-        _note(found, verb or words[0], [each.strip('"`') for each in (words if verb else words[1:])], said, comment)
-        comment = []
-    if not found.module:
-        raise Invalid("the go.mod names no module", GO_MOD)
-    return found
-
-
-def _note(found: GoMod, verb: str, words: list[str], said: str, comment: list[str]) -> None:
-    """Add what a line says, with the comment in it and those before it."""
-    match verb, words:
-        case "module", [name]:
-            found.module = name
-            notes = [each for each in (*comment, said) if each.startswith("Deprecated:")]
-            found.deprecated = notes[0].removeprefix("Deprecated:").strip() if notes else ""
-        case "go", [version]:
-            found.go = version
-        case "require", [name, version]:
-            (found.indirect if said.startswith("indirect") else found.requires)[name] = version
-        case "retract", [*_]:
-            found.retracts.append(" ".join((*words, *([f"({said})"] if said else []))))

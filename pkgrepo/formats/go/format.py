@@ -10,7 +10,7 @@ from pkgrepo.formats.go.routes import ROUTES
 from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
-from pkgrepo.gateway.publishing.uploads import Uploads
+from pkgrepo.gateway.publishing.uploads import Folder, Uploads
 from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
 from pkgrepo.proxy.caching.questions import restored_document_of
 from pkgrepo.proxy.format import Proxied, rewind
@@ -19,6 +19,7 @@ from pkgrepo.repositories.format import Ecosystem, Layout, PackageUrls, VersionK
 from pkgrepo.repositories.semver import is_prerelease
 from pkgrepo.repositories.version_ranges import Ranges, one_build
 
+FOLDERS = (Folder("go.mod", "module zip"),)  # that clients pack
 CACHE_SIZE = 16 * 1024 * 1024  # bytes of lists
 
 
@@ -55,7 +56,7 @@ def go() -> Format:
         token_clients=("go",),
         setup=setup.snippets,
         install=setup.install_snippets,
-        uploads=Uploads(what="module zips", names={".zip": ".+"}, take=take_file, caches=caches),
+        uploads=Uploads("module zips", {".zip": ".+"}, take_file, folders=FOLDERS, caches=caches),
         client_documents=ClientDocuments(
             package=lambda module, _: [ClientDocument(path=f"{escape(module)}/{each}") for each in names.LISTED]
         ),

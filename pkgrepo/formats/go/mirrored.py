@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from pkgrepo.archives.module_zip import read_mod
 from pkgrepo.errors import Invalid
 from pkgrepo.gateway.mirrored.locks import Lock, Wanted
 from pkgrepo.gateway.mirrored.places import LockFile, Mirrored, Place, by_name, is_version
 from pkgrepo.untrusted.text import quoted
 
-from .archive import read_mod
 from .names import KINDS, escape, file_path
 
 NAME: Final = "go"

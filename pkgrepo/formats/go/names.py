@@ -25,6 +25,7 @@ from typing import Final
 
 from attrs import frozen
 
+from pkgrepo.archives.module_zip import WINDOWS, fits_major, is_file_name, major_suffix
 from pkgrepo.errors import Invalid
 from pkgrepo.repositories.semver import find_version, is_prerelease, padded
 from pkgrepo.untrusted.text import quoted, split_path
@@ -40,12 +41,10 @@ INFO: Final = "info"
 
 _PSEUDO: Final = re.compile(r"v[0-9]+\.(?:0\.0-|[0-9]+\.[0-9]+-(?:[^+]*\.)?0\.)([0-9]{14})-[A-Za-z0-9]+(?:\+\w+)?")
 _MAJOR: Final = re.compile(r"/v([0-9.]+)")
-_OTHERWISE: Final = "gopkg.in/"  # has the major version behind a dot, as in yaml.v3
+_DOTTED: Final = "gopkg.in/"  # has the major version behind a dot, as in yaml.v3
 _PLAIN: Final = re.compile(r"(?!\.)[0-9A-Za-z~._-]+(?<!\.)")
 _FIRST: Final = re.compile(r"[0-9a-z.][0-9a-z.-]*")
 _SHORT: Final = re.compile(r"[^.]*~[0-9]+(?:\..*)?")  # names of Windows, such as progra~1
-_WINDOWS: Final = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$)", re.IGNORECASE)
-_IN_FILES: Final = frozenset("!#$%&()+,-.=@[]^_{}~ ")
 _ESCAPED: Final = re.compile(r"!([a-z])")
 _DATABASE: Final = re.compile(
     r"sumdb/[0-9a-z][0-9a-z.-]*(?:/[\w.-]+)*?/(?:supported|latest|lookup/(?P<module>.+?)@[^/@]+|"
@@ -77,6 +76,8 @@ def check_module(path: str) -> str:
             wrong = "its first part is no host name with a dot, in lower case"
         elif major is not None and not re.fullmatch("[2-9]|[1-9][0-9]+", major[1]):
             wrong = "it ends with /v0 or /v1, or with what is no major version"
+        elif path.startswith(_DOTTED) and not major_suffix(path):
+            wrong = f"on {_DOTTED[:-1]} it ends with the major version behind a dot, as in yaml.v3"
     if wrong:
         raise Invalid(f"{quoted(path)} is no module path: {wrong}", "module")
     return path
@@ -85,16 +86,7 @@ def check_module(path: str) -> str:
 def _wrong_part(part: str) -> str:
     if not _PLAIN.fullmatch(part):
         return "its parts have letters, digits, '-', '_', '~' and dots between them, and none is empty"
-    return f"{part!r} is a name of Windows" if _WINDOWS.match(part) or _SHORT.fullmatch(part) else ""
-
-
-def wrong_file_name(name: str) -> str:
-    """Why no file in a module zip may have a name (``module.CheckFilePath``); empty if it may."""
-    for part in name.split("/"):
-        known = all(each in _IN_FILES or (each.isalnum() if each.isascii() else each.isalpha()) for each in part)
-        if not known or not part.strip(".") or part[-1] == "." or _WINDOWS.match(part):
-            return "not all systems take such a name"
-    return ""
+    return f"{part!r} is a name of Windows" if WINDOWS.match(part) or _SHORT.fullmatch(part) else ""
 
 
 def check_version(text: str) -> str:
@@ -107,13 +99,8 @@ def check_version(text: str) -> str:
 def check_pair(module: str, version: str) -> tuple[str, str]:
     """A module and a version of it. :raises Invalid: they are none, or do not fit together (``module.Check``)"""
     check_module(module)
-    major, suffix = check_version(version).partition(".")[0], major_suffix(module)
-    if suffix:
-        fits = major == suffix[1:] and not version.endswith("+incompatible")
-    else:
-        fits = (major in ("v0", "v1")) is not version.endswith("+incompatible")
-    if not fits and not module.startswith(_OTHERWISE):
-        wanted = suffix[1:] or "v0 or v1, or v2 and more with +incompatible"
+    if not fits_major(module, check_version(version)):
+        wanted = major_suffix(module)[1:] or "v0 or v1, or v2 and more with +incompatible"
         raise Invalid(f"{version} is no version of {quoted(module)}: its major version is {wanted}", "version")
     return module, version
 
@@ -123,12 +110,6 @@ def is_of(module: str, version: str) -> bool:
     with suppress(Invalid):
         return bool(check_pair(module, version))
     return False
-
-
-def major_suffix(module: str) -> str:
-    """The end of a module path that says the major version, as ``/v2``; empty without one."""
-    last = f"/{module.rpartition('/')[2]}"
-    return last if "/" in module and _MAJOR.fullmatch(last) else ""
 
 
 def pseudo_time(version: str) -> str:
@@ -199,7 +180,7 @@ def read_path(raw_path: bytes) -> Path | None:
     if not mark or kind not in KINDS or "/" in name:
         return Path(text, "", "", text) if text == "upload" else None
     module, version = check_module(unescape(module)), unescape(version)
-    is_query = kind == INFO and not is_of(module, version) and not wrong_file_name(version)
+    is_query = kind == INFO and not is_of(module, version) and is_file_name(version)
     return Path("query", module, version, text) if is_query else Path(kind, *check_pair(module, version), text)
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
+from pkgrepo.archives.module_zip import h1_of_mod
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.go.archive import Module, h1_of_mod, read_module
+from pkgrepo.formats.go.archive import Module, read_module
 from pkgrepo.formats.go.index import index_module
 from pkgrepo.formats.go.names import KINDS, Path, file_path, sort_key
 from pkgrepo.gateway.bodies import receive_body

@@ -6,7 +6,7 @@ from pkgrepo.auth.permissions.format_rights import HYPHENATED
 from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments
 from pkgrepo.gateway.format import Format, Look
 from pkgrepo.gateway.format_site import serve
-from pkgrepo.gateway.publishing.uploads import Uploads
+from pkgrepo.gateway.publishing.uploads import Folder, Uploads
 from pkgrepo.gateway.whole_lists import WholeLists
 from pkgrepo.proxy.caching.questions import restored_sections
 from pkgrepo.proxy.format import Proxied, latest_release, read_by_version, rewind
@@ -26,6 +26,8 @@ from .names import ARCHIVE, INDEX, check_name, sort_key, version_key, version_pl
 from .publish import make_remote_release, take_file
 from .routes import ROUTES
 from .setup import install_snippets, snippets
+
+FOLDERS = (Folder("Chart.yaml", "chart"),)  # that clients pack
 
 
 def helm() -> Format:
@@ -62,7 +64,7 @@ def helm() -> Format:
         setup=snippets,
         install=install_snippets,
         client_documents=ClientDocuments(repository=[ClientDocument(path=INDEX, named=_named)]),
-        uploads=Uploads(what="charts", names={ARCHIVE: ".+-.+"}, take=take_file, caches=lists),
+        uploads=Uploads("charts", {ARCHIVE: ".+-.+"}, take_file, folders=FOLDERS, caches=lists),
         proxied=proxied,
         restore_lists=restored_sections(index_request(), ENTRY),
         probes=lambda url: ((f"{url}/{INDEX}", (200,)),),

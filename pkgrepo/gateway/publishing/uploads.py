@@ -150,18 +150,33 @@ class Take(Protocol):
 
 
 @frozen
+class Folder:
+    """
+    A folder of which clients make a file that is taken: ``marker`` is the name of a file that such a folder has.
+
+    ``packing`` is how they do it, see L{pkgrepo.client.packing.folders}; without one the ``advice`` says what to do.
+    """
+
+    marker: str
+    packing: str = ""
+    advice: str = ""
+
+
+@frozen
 class Uploads:
     """
     How a format takes files from forms.
 
     ``names`` are regular expressions for the part of a file's name before each ending that is taken, for a check
-    before the file is sent. ``caches`` are those of the format, for the context of ``take``.
+    before the file is sent. ``folders`` are what clients make such files of. ``caches`` are those of the format, for
+    the context of ``take``.
     """
 
     what: str
     names: Mapping[str, str]
     take: Take
     fields: tuple[UploadField, ...] = ()
+    folders: tuple[Folder, ...] = ()
     caches: Any = None
 
 

@@ -30,6 +30,14 @@ class UploadFieldRecord(Record):
     file: Annotated[bool, meaning("Whether it is a small file, not a text.")]
 
 
+class FolderRecord(Record):
+    """A folder of which clients make a file for the form."""
+
+    marker: Annotated[str, meaning("The name of a file that such a folder has.")]
+    packing: Annotated[str, meaning("How clients make the file; empty if they do not.")]
+    advice: Annotated[str, meaning("What to do with such a folder, if clients do not make a file of it.")]
+
+
 class UploadFormRecord(Record):
     """The files that a repository takes in a form."""
 
@@ -38,6 +46,7 @@ class UploadFormRecord(Record):
         dict[str, str], meaning("For each ending, a regular expression for the part of a file's name before it.")
     ]
     fields: Annotated[list[UploadFieldRecord], meaning("The fields that a form may have before its file.")]
+    folders: Annotated[list[FolderRecord], meaning("The folders of which clients make a file for the form.")]
     limit: Annotated[int, meaning("The size of the largest file, in bytes.")]
 
 
@@ -66,6 +75,7 @@ async def show_form(call: Call) -> UploadFormRecord:
         what=uploads.what,
         names=dict(uploads.names),
         fields=[UploadFieldRecord.from_attributes(each) for each in uploads.fields],
+        folders=[FolderRecord.from_attributes(each) for each in uploads.folders],
         limit=call.shared.max_upload,
     )
 

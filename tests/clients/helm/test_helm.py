@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from attrs import frozen
 
 from tests.support.client_programs import client, program
+from tests.support.command_line import Program
 from tests.support.configurations import PRIVATE, hosted, virtual
 from tests.support.http_client import BOUNDARY, HttpClient, form_body
 from tests.support.python_index import PASSWORD, USER
@@ -96,6 +98,30 @@ def test_charts_are_found_and_pulled(helm: Helm, named: Callable[[str], str]) ->
     helm("pull", "--repo", helm.at("charts"), name, "--version", "0.1.0", "-d", "pulled", "--untar")
     assert (helm.folder / "pulled" / name / "Chart.yaml").exists()
     assert "kind: Service" in helm("template", "x", f"r/{name}")
+
+
+def test_a_folder_is_packed_as_helm_does(helm: Helm, named: Callable[[str], str], server: ServerProcess) -> None:
+    name = named("folder")
+    helm("create", name)
+    folder = helm.folder / name
+    ignored = "*.tmp\n/notes/\n!*\n*.orig\n[a-b]?.txt\n"
+    with (folder / ".helmignore").open("a") as file:
+        file.write(ignored)
+    for each in ("x.tmp", "notes/a", "in/notes/a", "templates/.hidden", "y.orig", "ab.txt", "cb.txt", "in/ab.txt"):
+        (folder / each).parent.mkdir(parents=True, exist_ok=True)
+        (folder / each).write_text("text\n")
+    helm("package", name, "-d", "packed")
+    with tarfile.open(helm.folder / "packed" / f"{name}-0.1.0.tgz") as archive:
+        wanted = sorted(archive.getnames())
+    program = Program(helm.folder / "program", server.url)
+    program.folder.mkdir()
+    program.log_in()
+    [sent] = program.json("upload", "main/charts", folder)
+    assert sent["packed"] == f"{name} 0.1.0"
+    helm("pull", "--repo", helm.at("charts"), name)
+    with tarfile.open(helm.folder / f"{name}-0.1.0.tgz") as archive:
+        assert sorted(archive.getnames()) == wanted
+    helm("lint", helm.folder / f"{name}-0.1.0.tgz")
 
 
 def test_signed_charts_are_verified(helm: Helm, named: Callable[[str], str]) -> None:

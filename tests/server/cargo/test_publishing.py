@@ -231,3 +231,9 @@ def test_an_address_takes_its_methods_only(main, method, path):
     reply = main.ask(method, path, b"")
     assert (reply.status, bool(reply.headers["allow"])) == (405, True)
     assert detail(reply)
+
+
+def test_folders_are_left_to_cargo(api, main):
+    [folder] = api.get("/repository/main%2Fcrates/upload").json["folders"]
+    assert (folder["marker"], folder["packing"]) == ("Cargo.toml", "")
+    assert "cargo publish" in folder["advice"]

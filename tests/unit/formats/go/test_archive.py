@@ -9,9 +9,10 @@ from collections.abc import Mapping
 
 import pytest
 
+from pkgrepo.archives.module_zip import h1_of_mod
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.go import archive
-from pkgrepo.formats.go.archive import h1_of_mod, read_mod, read_module
+from pkgrepo.formats.go.archive import read_module
 from tests.support.go_modules import go_mod, make_module, module_files, raw_zip
 
 X, V = "example.com/Demo/lib", "v1.0.0"
@@ -134,39 +135,13 @@ def test_a_damaged_entry_is_refused() -> None:
         assert broken.testzip() is not None
 
 
-def test_a_go_mod_is_read() -> None:
-    found = read_mod(
-        b"""// Deprecated: use example.com/a/v2
-module "example.com/a" // it
-
-go 1.21
-toolchain go1.22.1
-
-require (
-\tgolang.org/x/text v0.3.0 // indirect
-\tgolang.org/x/net v0.1.0
-)
-require a.b/c v1.0.0 // why
-exclude a.b/d v1.0.0
-replace x.y/z => ../z
-retract [v1.0.0, v1.1.0] // leaks
-retract (
-\tv1.5.0 // broken
-\tv1.6.0
-)
-"""
-    )
-    assert (found.module, found.go, found.deprecated) == ("example.com/a", "1.21", "use example.com/a/v2")
-    assert found.requires == {"golang.org/x/net": "v0.1.0", "a.b/c": "v1.0.0"}
-    assert found.indirect == {"golang.org/x/text": "v0.3.0"}
-    assert found.retracts == ["[v1.0.0, v1.1.0] (leaks)", "v1.5.0 (broken)", "v1.6.0"]
-    assert found.meta() == {
-        "dependencies": found.requires,
-        "go": "1.21",
-        "deprecated": "use example.com/a/v2",
-        "retract": found.retracts,
+def test_what_a_go_mod_says_is_the_metadata_of_its_version() -> None:
+    more = "\nrequire a.b/c v1.0.0\nretract (\n\tv0.5.0 // broken\n)\n"
+    content = b"// Deprecated: use another\n" + go_mod(X, more=more)
+    meta = read_module(make_module(X, V, {"go.mod": content})).meta
+    assert {key: value for key, value in meta.items() if key != "h1"} == {
+        "dependencies": {"a.b/c": "v1.0.0"},
+        "go": "1.20",
+        "deprecated": "use another",
+        "retract": ["v0.5.0 (broken)"],
     }
-
-
-def test_a_comment_far_above_the_module_deprecates_nothing() -> None:
-    assert not read_mod(b"// Deprecated: no\n\nmodule example.com/a\n").deprecated

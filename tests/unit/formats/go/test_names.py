@@ -64,6 +64,7 @@ def test_module_paths(path: str) -> None:
         *("", "/", "demo", "Example.com/x", "example.com/", "/example.com", "example.com//x", "example.com/../x"),
         *("example.com/.x", "example.com/x.", "example.com/a b", "example.com/a@b", "example.com/ü", "-a.com/x"),
         *("example.com/v1", "example.com/v0", "example.com/v02", "example.com/v2.0", "example.com/con"),
+        *("gopkg.in/yaml", "gopkg.in/team/yaml", "gopkg.in/yaml/v3", "gopkg.in/yaml.v03"),
         *("example.com/NUL.txt", "example.com/progra~1", f"example.com/{'a' * 250}", "example.com/a\\b"),
     ],
 )
@@ -102,6 +103,9 @@ def test_what_is_no_version_is_refused(version: str) -> None:
         ("example.com/x/v2", "v2.0.0+incompatible", False),
         ("example.com/x/v10", "v10.0.0", True),
         ("gopkg.in/yaml.v3", "v3.0.1", True),
+        ("gopkg.in/yaml.v3", "v2.0.0", False),
+        ("gopkg.in/yaml.v3", "v3.0.0+incompatible", False),
+        ("gopkg.in/team/yaml.v2-unstable", "v2.1.0", True),
         ("example.com/x", PSEUDO, True),
         ("example.com/x/v2", "v2.0.0-20240102030405-abcdefabcdef", True),
     ],
