@@ -21,6 +21,7 @@ LARGEST: Final = 500 * 1024 * 1024  # bytes of a zip, and of all that is in it
 LARGEST_FILE: Final = 16 * 1024 * 1024  # bytes of a go.mod, or of the licence
 GO_MOD: Final = "go.mod"
 LICENCE: Final = "LICENSE"
+DOTTED: Final = "gopkg.in/"  # modules there have the major version behind a dot, as in yaml.v3
 # Names of devices of Windows, which it takes for them with any ending.
 WINDOWS: Final = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$)", re.IGNORECASE)
 
@@ -28,7 +29,7 @@ _WORDS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|`[^`]*`|//.*|[()]|(?:(?!//)[^\s"`
 _IN_FILES: Final = frozenset("!#$%&()+,-.=@[]^_{}~ ")
 _LANGUAGE: Final = re.compile(rb"^[ \t]*go[ \t]+([0-9]\S*)", re.MULTILINE)
 _MAJOR: Final = re.compile(r"/v[0-9.]+")
-_DOTTED: Final = re.compile(r"gopkg\.in/.*(\.v(?:0|[1-9][0-9]*))(?:-unstable)?")  # the major version behind a dot
+_DOTTED: Final = re.compile(r".*(\.v(?:0|[1-9][0-9]*))(?:-unstable)?")
 
 
 @define
@@ -79,8 +80,9 @@ def is_file_name(name: str) -> bool:
 
 def major_suffix(module: str) -> str:
     """The end of a module path that says the major version, as ``/v2``, or ``.v2`` on gopkg.in; empty without one."""
-    if dotted := _DOTTED.fullmatch(module):
-        return dotted[1]
+    if module.startswith(DOTTED):
+        dotted = _DOTTED.fullmatch(module)
+        return dotted[1] if dotted else ""
     last = f"/{module.rpartition('/')[2]}"
     return last if "/" in module and _MAJOR.fullmatch(last) else ""
 

@@ -25,7 +25,7 @@ from typing import Final
 
 from attrs import frozen
 
-from pkgrepo.archives.module_zip import WINDOWS, fits_major, is_file_name, major_suffix
+from pkgrepo.archives.module_zip import DOTTED, WINDOWS, fits_major, is_file_name, major_suffix
 from pkgrepo.errors import Invalid
 from pkgrepo.repositories.semver import find_version, is_prerelease, padded
 from pkgrepo.untrusted.text import quoted, split_path
@@ -41,7 +41,6 @@ INFO: Final = "info"
 
 _PSEUDO: Final = re.compile(r"v[0-9]+\.(?:0\.0-|[0-9]+\.[0-9]+-(?:[^+]*\.)?0\.)([0-9]{14})-[A-Za-z0-9]+(?:\+\w+)?")
 _MAJOR: Final = re.compile(r"/v([0-9.]+)")
-_DOTTED: Final = "gopkg.in/"  # has the major version behind a dot, as in yaml.v3
 _PLAIN: Final = re.compile(r"(?!\.)[0-9A-Za-z~._-]+(?<!\.)")
 _FIRST: Final = re.compile(r"[0-9a-z.][0-9a-z.-]*")
 _SHORT: Final = re.compile(r"[^.]*~[0-9]+(?:\..*)?")  # names of Windows, such as progra~1
@@ -76,8 +75,8 @@ def check_module(path: str) -> str:
             wrong = "its first part is no host name with a dot, in lower case"
         elif major is not None and not re.fullmatch("[2-9]|[1-9][0-9]+", major[1]):
             wrong = "it ends with /v0 or /v1, or with what is no major version"
-        elif path.startswith(_DOTTED) and not major_suffix(path):
-            wrong = f"on {_DOTTED[:-1]} it ends with the major version behind a dot, as in yaml.v3"
+        elif path.startswith(DOTTED) and not major_suffix(path):
+            wrong = f"on {DOTTED[:-1]} it ends with the major version behind a dot, as in yaml.v3"
     if wrong:
         raise Invalid(f"{quoted(path)} is no module path: {wrong}", "module")
     return path
