@@ -11,6 +11,7 @@ import pytest
 from tests.support.configurations import hosted
 from tests.support.container_clients import ADMIN, BOB, add_bob, push_image
 from tests.support.data_folder import wait_for
+from tests.support.format_cases import CASES
 from tests.support.http_client import HttpClient
 from tests.support.images import make_image
 from tests.support.npm_packages import make_publish, make_tarball
@@ -28,8 +29,7 @@ IMAGE = make_image("ours")
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """One server, with a hosted repository of each format called ``own-<kind>``."""
-    own = hosted("npm", "own-npm") + hosted("python", "own-python") + hosted("docker", "own-container")
-    own += hosted("maven", "own-maven")
+    own = "".join(hosted(proxied.format, f"own-{kind}") for kind, (_, proxied) in KINDS.items())
     with running(tmp_path_factory.mktemp("proxies"), PRIVATE + own) as process:
         add_bob(HttpClient(process.url, ADMIN))
         yield process
@@ -90,6 +90,11 @@ def publish_ours(client, kind):
             path = f"/repositories/main/own-maven/com/example/demo/{version}/demo-{version}.jar"
             assert client.put(path, data).status == 201
         return b"1.0-ours", data
+    if kind in CASES:  # cargo, helm, go
+        case = CASES[kind]
+        for version in ("1.0.0", "1.9.0"):
+            case.put_by(client.below(f"repositories/main/own-{kind}"), "demo", version)
+        return case.listing("demo", "1.9.0"), case.sent("demo", "1.0.0")[1]
     push_image(client, "main/own-container/team/demo", IMAGE, "v1")
     return IMAGE.manifest, None
 
@@ -158,7 +163,7 @@ def test_made_up_names_leave_nothing_open(make, server):
     before = open_files(server)
     paths = [
         path.replace("demo", f"made-up-{number}", 1)
-        for path in (proxied.document, proxied.file)
+        for path in ((proxied.file,) if proxied.of_many else (proxied.document, proxied.file))
         for number in range(100)
     ]
     with ThreadPoolExecutor(50) as pool:

@@ -8,7 +8,7 @@ from attrs import evolve
 
 from tests.support.data_folder import DataFolder, wait_for
 from tests.support.full_disk import file_system, filled
-from tests.support.proxied import KINDS, PRIVATE
+from tests.support.proxied import ALL_KINDS, PRIVATE
 from tests.support.server_process import restarts
 from tests.support.upstreams.messages import Fault
 
@@ -18,9 +18,9 @@ CONFIGURATION = PRIVATE + '\n[data]\nlow_water = "256KiB"\n'
 SIZE = 4_000_000
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL_KINDS)
 def test_a_full_disk_in_the_middle_of_a_fetch_leaves_nothing(tmp_path, kind):
-    upstream_class, proxied_class = KINDS[kind]
+    upstream_class, proxied_class = ALL_KINDS[kind]
     with (
         file_system(tmp_path / "data", "24m") as folder,
         restarts(tmp_path, CONFIGURATION) as start,
@@ -51,9 +51,9 @@ def test_a_full_disk_in_the_middle_of_a_fetch_leaves_nothing(tmp_path, kind):
         proxied.await_file()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL_KINDS)
 def test_on_a_full_disk_documents_in_the_cache_are_served_and_new_ones_refused(tmp_path, kind):
-    upstream_class, proxied_class = KINDS[kind]
+    upstream_class, proxied_class = ALL_KINDS[kind]
     with (
         file_system(tmp_path / "data", "24m") as folder,
         restarts(tmp_path, CONFIGURATION) as start,

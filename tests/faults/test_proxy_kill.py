@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 
 from tests.support.data_folder import pkgrepo, wait_for
-from tests.support.proxied import KINDS, PRIVATE
+from tests.support.proxied import ALL_KINDS, PRIVATE
 from tests.support.upstreams.messages import Fault
 
 pytestmark = pytest.mark.faults
@@ -15,9 +15,9 @@ REPOSITORIES = PRIVATE
 SIZE = 4_000_000
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL_KINDS)
 def test_a_kill_in_the_middle_of_a_fetch_leaves_nothing(run, data, kind):
-    upstream_class, proxied_class = KINDS[kind]
+    upstream_class, proxied_class = ALL_KINDS[kind]
     with upstream_class() as upstream:
         server = run()
         proxied = proxied_class(upstream, server.url, "cached", size=SIZE)
@@ -47,9 +47,9 @@ def test_a_kill_in_the_middle_of_a_fetch_leaves_nothing(run, data, kind):
     assert (checked.returncode, checked.stderr.count("differs")) == (0, 0), checked.stderr
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ALL_KINDS)
 def test_a_stop_in_the_middle_of_a_fetch_leaves_nothing(run, data, kind):
-    upstream_class, proxied_class = KINDS[kind]
+    upstream_class, proxied_class = ALL_KINDS[kind]
     with upstream_class() as upstream:
         server = run(PRIVATE + "\n[server]\nshutdown_grace = 0\n")
         proxied = proxied_class(upstream, server.url, "cached", size=SIZE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -15,8 +16,12 @@ from tests.support.images import OCI_CONFIG, OCI_IMAGE, OCI_LAYER, Image, descri
 from tests.support.python_index import JSON, PASSWORD, USER
 from tests.support.python_packages import make_wheel
 from tests.support.timeouts import polled
+from tests.support.upstreams.cargo import CargoUpstream
 from tests.support.upstreams.container import ContainerUpstream
+from tests.support.upstreams.go import GoUpstream
+from tests.support.upstreams.helm import HelmUpstream
 from tests.support.upstreams.maven import MavenUpstream
+from tests.support.upstreams.messages import Answer, etag_of
 from tests.support.upstreams.npm import NpmUpstream
 from tests.support.upstreams.python import PythonUpstream
 from tests.support.upstreams.server import ScriptedUpstream
@@ -33,9 +38,14 @@ class Proxied(ABC, Generic[U]):
     C{document} is the path of the package's metadata for clients, C{file} that of its file, C{data} the file's bytes;
     C{upstream_document} and C{upstream_file} are the paths at the upstream. C{auth} are the credentials of
     the route. C{settings} are further members of the repository's configuration, such as C{cache_ttl}.
+
+    With C{of_many} the document is about all packages. Unless a file is C{announced}, nothing tells its digest before
+    it comes.
     """
 
     format: str
+    of_many = False
+    announced = True
     accept = "*/*"
     document: str
     file: str
@@ -81,6 +91,15 @@ class Proxied(ABC, Generic[U]):
     @abstractmethod
     def is_document(self, reply: Reply) -> bool:
         """Whether a reply is the complete metadata."""
+
+    def pad(self, size: int) -> bytes:
+        """So many bytes, which no other repository has, and which do not compress."""
+        return random.Random(self.name).randbytes(size)
+
+    @property
+    def missing(self) -> str:
+        """A path of a package that there is not."""
+        return (self.file if self.of_many else self.document).replace("/demo", "/missing")
 
     @property
     def path(self) -> str:
@@ -182,12 +201,80 @@ class ProxiedMaven(Proxied[MavenUpstream]):
         return reply.status == 200 and b"<release>1.0</release>" in reply.body
 
 
+class ProxiedCargo(Proxied[CargoUpstream]):
+    """A crate and its lines of the index."""
+
+    format = "cargo"
+
+    def fill(self, size: int) -> None:
+        self.data = self.upstream.add("demo", entries=[("demo-1.0.0/pad", self.pad(size))])
+        self.document, self.file = f"{self.path}/de/mo/demo", f"{self.path}/api/v1/crates/demo/1.0.0/download"
+        self.upstream_document, self.upstream_file = "/de/mo/demo", self.upstream.file_path("demo")
+
+    def is_document(self, reply: Reply) -> bool:
+        return (reply.status, reply.body) == (200, self.upstream.document("demo").body)
+
+
+class ProxiedHelm(Proxied[HelmUpstream]):
+    """A chart and the index."""
+
+    format = "helm"
+    of_many = True
+
+    def fill(self, size: int) -> None:
+        self.data = self.upstream.add("demo", files={"pad": self.pad(size)})
+        self.document, self.file = f"{self.path}/index.yaml", f"{self.path}/charts/demo-1.0.0.tgz"
+        self.upstream_document, self.upstream_file = "/index.yaml", "/demo-1.0.0.tgz"
+
+    def is_document(self, reply: Reply) -> bool:
+        return reply.status == 200 and b"charts/demo-1.0.0.tgz" in reply.body
+
+
+class ProxiedGo(Proxied[GoUpstream]):
+    """The zip of a module and the list of its versions."""
+
+    format = "go"
+    announced = False
+
+    def fill(self, size: int) -> None:
+        top, versions = "/example.com/!acme/demo/@v", ("v1.0.0", "v1.1.0", "v1.2.0")
+        self.upstream.add("example.com/Acme/demo", *versions, files={"pad": self.pad(size)})
+        self.upstream_document, self.upstream_file = f"{top}/list", f"{top}/v1.0.0.zip"
+        self.document, self.file = f"{self.path}{self.upstream_document}", f"{self.path}{self.upstream_file}"
+        self.data = bytes((self.upstream.files or self.upstream).documents[self.upstream_file].body)
+
+    def is_document(self, reply: Reply) -> bool:
+        return (reply.status, reply.body) == (200, b"v1.0.0\nv1.1.0\nv1.2.0\n")
+
+
+class ProxiedRaw(Proxied[ScriptedUpstream]):
+    """A file, of which nothing tells what it should be, and one that is asked for again and again."""
+
+    format = "raw"
+    announced = False
+
+    def fill(self, size: int) -> None:
+        self.data, text = self.pad(size), b'{"latest": "1.0"}'
+        self.upstream_document, self.upstream_file = "/demo/latest.json", "/demo/1.0/demo.bin"
+        self.upstream.serve(self.upstream_document, Answer(body=text, fields={"ETag": etag_of(text)}))
+        self.upstream.serve(self.upstream_file, Answer(body=self.data, fields={"ETag": etag_of(self.data)}))
+        self.document, self.file = f"{self.path}{self.upstream_document}", f"{self.path}{self.upstream_file}"
+
+    def is_document(self, reply: Reply) -> bool:
+        return (reply.status, reply.body) == (200, b'{"latest": "1.0"}')
+
+
+# Those whose files are checked.
 KINDS: Mapping[str, tuple[type[ScriptedUpstream], type[Proxied[Any]]]] = {
     "npm": (NpmUpstream, ProxiedNpm),
     "python": (PythonUpstream, ProxiedPython),
     "container": (ContainerUpstream, ProxiedImages),
     "maven": (MavenUpstream, ProxiedMaven),
+    "cargo": (CargoUpstream, ProxiedCargo),
+    "helm": (HelmUpstream, ProxiedHelm),
+    "go": (GoUpstream, ProxiedGo),
 }
+ALL_KINDS = {**KINDS, "raw": (ScriptedUpstream, ProxiedRaw)}
 
 
 def answered(mirror: HttpClient, path: str, right: Callable[[Reply], bool]) -> Reply:

@@ -10,6 +10,7 @@ import msgspec
 
 from pkgrepo.errors import Invalid
 from pkgrepo.proxy.parts.values import Context, Entry, Normalised
+from pkgrepo.repositories.semver import find_version
 
 from .names import INFO, check_pair, is_of, kind_of, pseudo_time, sort_key
 
@@ -36,10 +37,13 @@ def normalise_info(source: bytes, context: Context) -> Normalised:
 
 
 def normalise_list(source: bytes, context: Context) -> Normalised:
-    """The versions of a module; what can be none of it is left out. :raises Invalid: this is no list"""
+    """The versions of a module; what can be none of it is left out. :raises Invalid: this is no list, or is cut"""
     words = [line.split()[0] for line in source.decode("utf-8", "replace").splitlines() if line.strip()]
     if any(not each.startswith("v") for each in words):
         raise Invalid("this is no list of versions")
+    # Some servers end no last line; but one that is no version then has been cut.
+    if words and not source.endswith(b"\n") and find_version(words[-1][1:]) is None:
+        raise Invalid("this list of versions ends in the middle of a line")
     return Normalised({}, (entry_of(each) for each in words if is_of(context.name, each)))
 
 

@@ -53,7 +53,9 @@ def test_a_document_in_the_cache_is_not_served_while_the_upstream_forbids_it(mak
     assert proxied.is_document(proxied.get_document())
     proxied.upstream.misbehave(proxied.upstream_document, ANSWERS["forbidden"][0], repeat=True)
     for _ in range(3):
-        assert proxied.get_document().status in DENIED
+        reply = proxied.get_document()
+        # What is refused may be one of the packages of a list, so that the others are served.
+        assert proxied.is_document(reply) if proxied.of_many else reply.status in DENIED
     proxied.upstream.behave()
     assert proxied.is_document(proxied.get_document())
 

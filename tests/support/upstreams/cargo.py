@@ -11,11 +11,15 @@ from tests.support.upstreams.server import ScriptedUpstream
 
 
 class CargoUpstream(ScriptedUpstream):
-    """An index of crates added with L{add}; crates are below ``files``, as its configuration says."""
+    """
+    An index of crates added with L{add}; crates are below ``folder``, as its configuration says.
 
-    def __init__(self, **options: Any) -> None:
+    They are served by ``files``, if another server is given.
+    """
+
+    def __init__(self, *, files: ScriptedUpstream | None = None, **options: Any) -> None:
         super().__init__(**options)
-        self.files = "/files"
+        self.files, self.folder = files or self, "/files"
         self.lines: dict[str, list[bytes]] = {}
 
     def add(self, name: str, version: str = "1.0.0", *, line: dict[str, Any] | None = None, **crate: Any) -> bytes:
@@ -23,10 +27,14 @@ class CargoUpstream(ScriptedUpstream):
         data = make_crate(name, version, **crate)
         body = json.dumps(index_line(name, version, data, **(line or {}))).encode()
         self.lines.setdefault(name.lower(), []).append(body)
-        self.serve(f"{self.files}/{name}-{version}.crate", data)
+        self.files.serve(self.file_path(name, version), data)
         self.serve(path_of(name), self.document(name))
         self.tell()
         return data
+
+    def file_path(self, name: str, version: str = "1.0.0") -> str:
+        """The path of a crate."""
+        return f"{self.folder}/{name}-{version}.crate"
 
     def document(self, name: str) -> Answer:
         """The document of a crate."""
@@ -35,7 +43,7 @@ class CargoUpstream(ScriptedUpstream):
 
     def tell(self, **more: Any) -> None:
         """Serve the configuration of the index."""
-        config = {"dl": f"{self.url}{self.files}/{{crate}}-{{version}}.crate", "api": self.url, **more}
+        config = {"dl": f"{self.files.url}{self.folder}/{{crate}}-{{version}}.crate", "api": self.url, **more}
         body = json.dumps(config).encode()
         self.serve(
             "/config.json", Answer(body=body, fields={"Content-Type": "application/json", "ETag": etag_of(body)})

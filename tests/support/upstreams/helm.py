@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -13,20 +14,31 @@ from tests.support.upstreams.server import ScriptedUpstream
 
 
 class HelmUpstream(ScriptedUpstream):
-    """A repository of the charts added with L{add}; ``entries`` are those of its index, by chart."""
+    """
+    A repository of the charts added with L{add}; ``entries`` are those of its index, by chart.
 
-    def __init__(self, **options: Any) -> None:
+    Archives are served by ``files``, if another server is given.
+    """
+
+    def __init__(self, *, files: ScriptedUpstream | None = None, **options: Any) -> None:
         super().__init__(**options)
+        self.files = files
         self.entries: dict[str, list[Any]] = {}
         self.publish()
 
-    def add(self, name: str, version: str = "1.0.0", **entry: Any) -> bytes:
+    def add(
+        self, name: str, version: str = "1.0.0", *, files: Mapping[str, str | bytes] | None = None, **entry: Any
+    ) -> bytes:
         """Publish a chart, whose bytes are returned; ``entry`` has further fields of its entry, None for none."""
-        data, file = make_chart(name, version), f"{name}-{version}.tgz"
+        data, file = make_chart(name, version, files=files or {}), f"{name}-{version}.tgz"
         found = {"name": name, "version": version, "apiVersion": "v2", "created": "2020-01-02T03:04:05Z"}
-        found |= {"urls": [file], "digest": hashlib.sha256(data).hexdigest(), **entry}
+        found |= {
+            "urls": [f"{self.files.url}/{file}" if self.files else file],
+            "digest": hashlib.sha256(data).hexdigest(),
+            **entry,
+        }
         self.entries.setdefault(name, []).insert(0, {key: each for key, each in found.items() if each is not None})
-        self.serve(f"/{file}", data)
+        (self.files or self).serve(f"/{file}", data)
         self.publish()
         return data
 

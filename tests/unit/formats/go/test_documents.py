@@ -37,6 +37,11 @@ def test_what_is_no_list(source: bytes) -> None:
         normalise_list(source, Context(X, ""))
 
 
+def test_a_list_that_ends_in_the_middle_of_a_line() -> None:
+    with pytest.raises(Invalid, match="in the middle of a line"):
+        normalise_list(b"v1.0.0\nv1.1", Context(X, ""))
+
+
 def test_an_info_is_kept_as_it_is() -> None:
     source = b'{"Version":"v1.0.0","Time":"2024-01-02T03:04:05+01:00","Origin":{"VCS":"git"},"x":1}'
     entry = next(normalise_info(source, Context(f"{X}@main", "")).entries)
