@@ -9,18 +9,23 @@ from pkgrepo.archives.streams import Gunzip
 from pkgrepo.archives.tar_archive import Tar
 
 
-def read_one_folder(source: Source, wanted: Mapping[str, int]) -> tuple[str, dict[str, bytes]]:
+def read_one_folder(
+    source: Source, wanted: Mapping[str, int], *, largest: int | None = None
+) -> tuple[str, dict[str, bytes]]:
     """
     The name of the folder, and the contents of those of its files that are ``wanted``, by their paths in it.
 
-    ``wanted`` maps these to the most bytes that they may have. Blocks: call it in a thread.
+    ``wanted`` maps these to the most bytes that they may have; no file may have more than ``largest``. Names may begin
+    with ``./``, which tar writes for the present folder. Blocks: call it in a thread.
 
     :raises Invalid: the archive is damaged; it has a link, a path outside of its folder, or two files of one name
     """
     folder, names, found = "", set[str](), dict[str, bytes]()
     tar = Tar(source, Gunzip(source))
     for member in tar:
-        name = member.name.rstrip("/")
+        name = member.name.removeprefix("./").rstrip("/")
+        if not name and member.is_folder:
+            continue
         check_entry_name(source, name)
         top, _, inner = name.partition("/")
         folder = folder or top
@@ -30,6 +35,8 @@ def read_one_folder(source: Source, wanted: Mapping[str, int]) -> tuple[str, dic
             raise source.refuse(f"has a link {name!a}, which clients do not unpack")
         if member.is_file and name.lower() in names:
             raise source.refuse(f"has two entries {name!a}, which some systems take for one")
+        if largest is not None and member.size > largest:
+            raise source.refuse(f"has a file {name[:100]!a} of more than {largest} bytes, which clients do not read")
         names.add(name.lower())
         if member.is_file and inner in wanted:
             found[inner] = tar.read(wanted[inner])

@@ -87,7 +87,11 @@ OTHERS: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("evict", "remove"), REMOVES),
         "find_moved": "the address of a folder with a slash at its end",
     },
-    "go": {"make_release": HELPER, "database": "a checksum database as an upstream passes it on"},
+    "go": {
+        "make_release": HELPER,
+        "database": "a checksum database as an upstream passes it on",
+        "compare": "what is beside a zip is compared with it, and changes nothing",
+    },
     "raw": {
         **dict.fromkeys(("take_file", "take_sent", "is_folder"), HELPER),
         "delete": REMOVES,

@@ -8,7 +8,7 @@ from pkgrepo.formats.go.names import bound_key, check_module, check_version, esc
 from pkgrepo.formats.go.publishing import take_file
 from pkgrepo.formats.go.routes import ROUTES
 from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments
-from pkgrepo.gateway.format import Format
+from pkgrepo.gateway.format import Format, Look
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import Folder, Uploads
 from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
@@ -19,6 +19,7 @@ from pkgrepo.repositories.format import Ecosystem, Layout, PackageUrls, VersionK
 from pkgrepo.repositories.semver import is_prerelease
 from pkgrepo.repositories.version_ranges import Ranges, one_build
 
+ICON = '<path d="M14 9H9a4 4 0 1 0 4 4h-2.5"/><path d="M22 13a4 4 0 1 1-8 0 4 4 0 0 1 8 0zM2 11h2M1 14h3"/>'
 FOLDERS = (Folder("go.mod", "module zip"),)  # that clients pack
 CACHE_SIZE = 16 * 1024 * 1024  # bytes of lists
 
@@ -54,6 +55,7 @@ def go() -> Format:
         mirrored=mirrored.MIRRORED,
         imported=imported.IMPORTED,
         token_clients=("go",),
+        look=Look(icon=ICON, light="#00677f", dark="#5fd0e8", programs="go"),
         setup=setup.snippets,
         install=setup.install_snippets,
         uploads=Uploads("module zips", {".zip": ".+"}, take_file, folders=FOLDERS, caches=caches),

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any
 
 import msgspec
 
-from pkgrepo.archives.module_zip import h1_of_mod
-from pkgrepo.errors import Invalid
+from pkgrepo.archives.module_zip import LARGEST_FILE, h1_of_mod
+from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.formats.go.archive import Module, read_module
 from pkgrepo.formats.go.index import index_module
-from pkgrepo.formats.go.names import KINDS, Path, file_path, sort_key
-from pkgrepo.gateway.bodies import receive_body
+from pkgrepo.formats.go.names import INFO, KINDS, Path, file_path, sort_key
+from pkgrepo.formats.go.normaliser import read_info
+from pkgrepo.gateway.bodies import read_body, receive_body
 from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded
 from pkgrepo.gateway.publishing.virtual import publish_context
 from pkgrepo.gateway.services import Context
@@ -40,6 +42,24 @@ async def upload(context: Context[object], request: Request, path: Path) -> Resp
         module, changed = await _publish(context, request, staged, blob, path)
     made = {"module": module.module, "version": module.version, "h1": module.h1, "h1_mod": h1_of_mod(module.go_mod)}
     return json_response(made, 201 if changed else 200)
+
+
+async def compare(context: Context[object], request: Request, path: Path) -> Response:
+    """
+    Take the ``.mod`` or ``.info`` of a version whose zip is published, as other servers want them. It changes nothing.
+
+    :raises Conflict: there is no zip, or its go.mod is another one; :raises Invalid: it is no ``.info`` of the version
+    """
+    await context.admit(request, Action.WRITE, path.module)
+    sent, where = await read_body(request, LARGEST_FILE), file_path(path.module, path.version, "mod")
+    kept = await context.services.catalog.look(files.find_file, context.repository.id, where)
+    if kept is None:
+        raise Conflict(f"publish the zip of {path.module}@{path.version} first: its .mod and .info are made of it")
+    if path.kind == "mod" and sha256(sent).hexdigest() != kept.sha256:
+        raise Conflict(f"the zip of {path.module}@{path.version} has another go.mod than this")
+    if path.kind == INFO and (found := read_info(sent, path.module)[0]) != path.version:
+        raise Invalid(f"this is the .info of {found}, and the address is that of {path.version}")
+    return json_response({"module": path.module, "version": path.version})
 
 
 async def take_file(context: Context[object], request: Request, sent: SentFile) -> Uploaded:

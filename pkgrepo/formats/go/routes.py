@@ -9,6 +9,7 @@ GET, HEAD  ``@latest``                          ``reads.latest``
 GET, HEAD  file of a version                    ``reads.file``
 GET, HEAD  checksum database                    ``reads.database``
 PUT        zip of a version, or ``upload``      ``publishing.upload``
+PUT        its ``.mod`` or ``.info``            ``publishing.compare``
 =========  ===================================  =======================================================================
 """
 
@@ -60,6 +61,8 @@ async def _answer(context: GoContext, request: Request, path: Path) -> Response:
         raise Invalid(path.text, "path")
     if request.method == b"PUT" and path.kind in ("zip", "upload"):
         return await publishing.upload(context, request, path)
+    if request.method == b"PUT" and path.kind in KINDS:
+        return await publishing.compare(context, request, path)
     if request.method not in READS or path.kind not in HANDLERS:
         sentence = "a version is published by PUT of its zip, of which its .mod and .info are made"
         raise _misplaced(context, request, Refusal(405, sentence, headers=((b"Allow", b"GET, HEAD, PUT"),)))

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pkgrepo.archives.source import ArchiveLimits, Source, check_entry_name
-from pkgrepo.archives.streams import Gunzip
-from pkgrepo.archives.tar_archive import Member, Tar
+from pkgrepo.archives.one_folder import read_one_folder
+from pkgrepo.archives.source import ArchiveLimits, Source
 from pkgrepo.errors import Invalid
 from pkgrepo.repositories.semver import parse_version
 from pkgrepo.untrusted.fields import Read, flag_in, list_of, object_of, text_in, texts_in
@@ -69,16 +68,9 @@ def read_chart(file: int | bytes, filename: str) -> dict[str, Any]:
     All of it is read. :raises Invalid: it is damaged, unsafe to unpack, or helm could not read it
     """
     source = Source(file, filename, LIMITS)
-    found, seen, folder = dict[str, bytes](), set[str](), ""
-    tar = Tar(source, Gunzip(source))
-    for member in tar:
-        folder = folder or member.name.removeprefix("./").partition("/")[0]
-        inner = _inner_name(source, member, folder)
-        if inner.lower() in seen and not member.is_folder:
-            raise source.refuse(f"has an entry {member.name[:100]!a} twice, perhaps in another case")
-        seen.add(inner.lower())
-        if inner in (_MANIFEST, _REQUIREMENTS):
-            found[inner] = tar.read(LARGEST_MANIFEST)
+    folder, found = read_one_folder(
+        source, {_MANIFEST: LARGEST_MANIFEST, _REQUIREMENTS: LARGEST_MANIFEST}, largest=LARGEST_FILE
+    )
     if _MANIFEST not in found:
         raise source.refuse(f"is no chart: it has no {_MANIFEST} in its folder")
     manifest = _read(source, found, _MANIFEST)
@@ -104,20 +96,6 @@ def meta_of(fields: Mapping[str, Any]) -> dict[str, Any]:
         "project_urls": [f"Source, {each}" for each in fields.get("sources", ())[:1]],
         "requires_dist": list(filter(None, needs)),
     }
-
-
-def _inner_name(source: Source, member: Member, folder: str) -> str:
-    name = member.name.removeprefix("./").rstrip("/")
-    if member.link:
-        raise source.refuse(f"has an entry {name[:100]!a} that is a link")
-    if name:
-        check_entry_name(source, name)
-    first, _, inner = name.partition("/")
-    if name and (first != folder or not (inner or member.is_folder)):
-        raise source.refuse(f"has an entry {name[:100]!a} that is not in the one folder of the chart")
-    if member.size > LARGEST_FILE:
-        raise source.refuse(f"has a file {name[:100]!a} of more than {LARGEST_FILE} bytes, which helm does not read")
-    return inner
 
 
 def _read(source: Source, found: Mapping[str, bytes], name: str) -> dict[str, Any]:

@@ -27,6 +27,9 @@ from .publish import make_remote_release, take_file
 from .routes import ROUTES
 from .setup import install_snippets, snippets
 
+ICON = (
+    '<path d="M16 12a4 4 0 1 1-8 0 4 4 0 0 1 8 0zM12 8V3M12 21v-5M8 12H3M21 12h-5M5.6 5.6l3.6 3.6M14.8 14.8l3.6 3.6"/>'
+)
 FOLDERS = (Folder("Chart.yaml", "chart"),)  # that clients pack
 
 
@@ -46,7 +49,7 @@ def helm() -> Format:
     lists = WholeLists(index_request(), ENTRY, proxied, render)
     return Format(
         name=NAME,
-        look=Look(programs="helm"),
+        look=Look(icon=ICON, light="#0f1689", dark="#9aa5ff", programs="helm"),
         configurations=Configurations("the Helm format", PublishConfig | ListProxyConfig | VirtualConfig),
         package_key=check_name,
         package_urls=PackageUrls(types=("helm",)),

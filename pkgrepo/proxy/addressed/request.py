@@ -23,6 +23,11 @@ _ETAG = re.compile(r'"\{SHA1\{([0-9a-fA-F]{40})\}\}"')
 _HEX = re.compile(r"(?<![0-9A-Za-z])[0-9a-fA-F]+(?![0-9A-Za-z])")
 
 
+def file_key(path: str) -> str:
+    """The key of what is remembered about the file of an upstream at a path."""
+    return f"file/{path}"
+
+
 @frozen(kw_only=True)
 class FileRequest:
     """
@@ -59,7 +64,7 @@ class FileRequest:
     @property
     def key(self) -> str:
         """The key of what is remembered about the file, among those of the documents of the proxy."""
-        return f"file/{self.path}"
+        return file_key(self.path)
 
     @property
     def filename(self) -> str:

@@ -125,7 +125,28 @@ def test_a_zip_that_is_too_large_is_refused(main: HttpClient) -> None:
     assert main.ask("PUT", path("example.com/a", "v1.0.0"), bytes(1024 * 1024 + 1)).status == 413
 
 
-@pytest.mark.parametrize(("method", "kind"), [("PUT", "mod"), ("PUT", "info"), ("POST", "zip"), ("DELETE", "zip")])
+def test_what_other_servers_take_beside_a_zip_is_compared_with_it(main: HttpClient) -> None:
+    module = "example.com/beside"
+    mod, info = (path(module, "v1.0.0", each) for each in ("mod", "info"))
+    for each in (mod, info):
+        reply = main.ask("PUT", each, go_mod(module))
+        assert (reply.status, "publish the zip" in reply.text) == (409, True), reply.text
+    put(main, module, "v1.0.0")
+    kept = [main.get(each).body for each in (mod, info)]
+    for address, content, status, why in (
+        (mod, go_mod(module), 200, module),
+        (mod, go_mod(module, more="// other\n"), 409, "another go.mod"),
+        (mod, bytes(17 * 1024 * 1024), 413, ""),
+        (info, b'{"Version":"v1.0.0","Time":"2020-01-02T03:04:05Z"}', 200, "v1.0.0"),
+        (info, b'{"Version":"v1.0.1"}', 400, "the .info of v1.0.1"),
+        (info, b"x", 400, "no JSON"),
+    ):
+        reply = main.ask("PUT", address, content)
+        assert (reply.status, why in reply.text) == (status, True), reply.text
+    assert [main.get(each).body for each in (mod, info)] == kept
+
+
+@pytest.mark.parametrize(("method", "kind"), [("POST", "mod"), ("DELETE", "info"), ("POST", "zip"), ("DELETE", "zip")])
 def test_other_methods_are_told_what_to_do(main: HttpClient, method: str, kind: str) -> None:
     reply = main.ask(method, path("example.com/a", "v1.0.0", kind), b"x")
     assert (reply.status, "PUT of its zip" in reply.text) == (405, True), reply.text

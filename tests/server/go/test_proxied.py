@@ -17,6 +17,7 @@ from tests.support.upstreams.messages import Answer
 
 pytestmark = pytest.mark.server
 
+HASH_SIZE = 32  # bytes
 At = Callable[[str], HttpClient]
 PSEUDO = "v0.0.0-20240102030405-abcdefabcdef"
 
@@ -158,6 +159,31 @@ def test_a_checksum_database_is_passed_through_and_what_is_settled_is_asked_once
     upstream.behave()
     assert client.get(f"/sumdb/{name}/lookup/example.com/unknown@v1.0.0").status == 404
     assert client.get("/sumdb/other.example/supported").status == 404
+
+
+def test_a_part_of_a_tile_is_the_beginning_of_a_wider_one_while_the_upstream_is_off(
+    at: At, upstream: GoUpstream
+) -> None:
+    client, tile = at("mirror"), "/sumdb/tiles.example/tile/8/0/x001/067"
+    hashes = bytes(range(256)) * HASH_SIZE
+    upstream.pass_through("tiles.example")
+    for name, count in ((f"{tile}.p/7", 7), (f"{tile}.p/200", 200), ("/sumdb/tiles.example/tile/8/1/000", 256)):
+        upstream.serve(name, hashes[: count * HASH_SIZE])
+    upstream.serve("/sumdb/tiles.example/tile/8/data/000.p/9", b"records" * 99)
+    kept(client, upstream, f"{tile}.p/7", f"{tile}.p/200", "/sumdb/tiles.example/tile/8/1/000")
+    kept(client, upstream, "/sumdb/tiles.example/tile/8/data/000.p/9")
+    assert client.get(f"{tile}.p/6").status == 404  # the upstream decides, as long as it can be asked
+    upstream.misbehave("*", Answer(500), repeat=True)
+    for name, count in ((f"{tile}.p/6", 6), (f"{tile}.p/199", 199), ("/sumdb/tiles.example/tile/8/1/000.p/255", 255)):
+        reply = at("all").get(name) if count == 199 else client.get(name)
+        assert (reply.status, reply.body) == (200, hashes[: count * HASH_SIZE]), name
+    assert client.get(f"{tile}.p/201").status == 502  # no more failures: the upstream would be left alone then
+    upstream.behave()
+    assert client.get("/sumdb/tiles.example/latest").status == 200
+    upstream.misbehave("*", Answer(500), repeat=True)
+    assert client.get("/sumdb/tiles.example/tile/8/data/000.p/8").status == 502  # records, which have many sizes
+    upstream.behave()
+    assert client.get("/sumdb/tiles.example/latest").status == 200
 
 
 @pytest.mark.parametrize("proxy", ["aged", "ruled"])
