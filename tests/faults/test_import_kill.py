@@ -14,6 +14,7 @@ import pytest
 from tests.support.conda_packages import make_conda
 from tests.support.configurations import hosted
 from tests.support.data_folder import DataFolder
+from tests.support.format_cases import CASES
 from tests.support.gems import make_gem
 from tests.support.http_client import HttpClient
 from tests.support.images import Image, digest_of, make_image
@@ -36,6 +37,7 @@ FOLDERS = {  # kinds, and the formats of their repositories
     "conda": "conda",
     "devpi": "python",
     "verdaccio": "npm",
+    **{name: name for name in ("cargo", "helm", "go", "raw")},
 }
 MANAGERS = ("nexus", "artifactory")  # whose stubs have a repository of Maven
 FORMATS = {**FOLDERS, **dict.fromkeys(MANAGERS, "maven")}
@@ -79,6 +81,10 @@ def make_source(folder: Path, kind: str) -> Path:
                 versions[text] = {**make_manifest(name, text), "dist": dist}
             document = {"name": name, "versions": versions, "dist-tags": {"latest": "1.0.3"}}
             files[f"{name}/package.json"] = json.dumps(document).encode()
+    elif kind in CASES:  # those that have files of one kind, where clients read them
+        case = CASES[kind]
+        named = [(f"lib{n % 10}", f"1.{n}.0") for n in range(MANY)]
+        files = {case.file_of(*each)[1:]: case.sent(*each)[1] for each in named}
     else:
         for n in range(MANY):
             files |= layout(f"team/app{n}", make_image(f"app {n}"))
