@@ -17,7 +17,8 @@ from pkgrepo.commands.settings import Sources
 
 from . import __version__
 
-# Command: the name below pkgrepo and what the help says of it; None if it is made of an operation of the API.
+# Command: the name below pkgrepo and what the help says of it; None if it is made of an operation of the API, and
+# a group without a name is one of such commands.
 COMMANDS = {
     # on the machine of the server
     "init": ("commands.setup.init", "Write a configuration file with every setting"),
@@ -43,10 +44,10 @@ COMMANDS = {
     "login": ("client.login.login", "Get an access token from the server at URL"),
     "logout": ("client.login.logout", "Revoke the token of a profile, and remove the profile"),
     "profile": ("client.login.profile", "Profiles: the servers that you have logged in to"),
-    "whoami": ("client.login.whoami", "Show who you are to the server"),
+    "whoami": None,
     "repo": ("commands.groups.repo", "Repositories of a server, by its API"),
     "package": ("commands.groups.package", "Packages and versions on a server"),
-    "search": ("client.packages.reads.search", "Find packages by name or description"),
+    "search": None,
     "explain": ("client.packages.reads.explain", "Explain what clients get under the name of a package"),
     "snapshot": ("client.repositories.snapshot.snapshot", "Show what was changed in a repository since a date"),
     "setup": ("client.packages.reads.setup", "Print what clients need to use a repository"),
@@ -59,24 +60,24 @@ COMMANDS = {
     "user": ("client.people.users.user", "Users of a server, by its API"),
     "group": ("client.people.groups.group", "Groups of users"),
     "token": ("client.people.tokens.token", "Your access tokens"),
-    "project": ("client.people.projects.project", "Projects, which own names of packages"),
-    "publisher": ("client.repositories.publishers.publisher", "Pipelines that publish without a stored token"),
+    "project": ("", "Projects, which own package names, with their members"),
+    "publisher": ("", "Pipelines that publish without a stored token, also called trusted publishing"),
     "stage": ("client.lifecycle.stages.stage", "Releases that wait for an approval"),
-    "trash": ("client.lifecycle.trash.trash", "What was deleted, and can be restored"),
+    "trash": ("", "What was deleted and can be restored: versions, packages, tags, repositories"),
     "retention": ("client.lifecycle.retention.retention", "Rules by which old versions go"),
-    "quota": ("client.lifecycle.quotas.quota", "Limits of what is stored"),
+    "quota": ("", "Quotas: what the server, storages, repositories, projects and users may hold"),
     "advisories": ("client.policy.advisories.advisories", "Known vulnerabilities of stored packages"),
     "block": None,
     "unblock": None,
     "blocks": None,
     "rules": ("client.policy.rules.rules", "Rules about what is served"),
-    "quarantine": ("client.policy.rules.quarantine", "Versions that a rule holds back until they are approved"),
+    "quarantine": ("", "Versions that a rule holds back until they are approved"),
     "rehearse": ("client.policy.rehearsal.rehearse", "Try rules on the requests of the last days"),
     "recall": ("client.policy.recall.recall", "Show who fetched a version, and when"),
-    "webhook": ("client.server.webhooks.webhook", "Tell other programs what happens"),
+    "webhook": ("", "Webhooks: of the whole server, of a repository (--repository), or of a project (--project)"),
     "events": ("client.server.events.events", "Print events that you may see; the newest is the last"),
-    "host": ("client.server.hosts.host", "Host names and paths of repositories"),
-    "stats": ("client.server.activity.stats", "Show what a repository contains and how it is used"),
+    "host": ("", "Host names, and path prefixes of other servers, that stand for repositories"),
+    "stats": None,
     "jobs": ("client.server.activity.jobs", "Background jobs of a server, such as garbage collections"),
     "audit": ("client.server.activity.audit", "Read the audit log; the newest row is the last"),
     "top": ("client.server.top.top", "Show what the server does: requests, latency, lag"),

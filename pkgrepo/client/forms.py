@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pkgrepo.client.printer import ago, time_with_age
-from pkgrepo.display import browser, number, size
+from pkgrepo.display import browser, number, plural, size
 from pkgrepo.errors import Invalid
 from pkgrepo.untrusted.text import bytes_of
 
@@ -42,6 +42,10 @@ def _used(what: str, show: Callable[[int], str]) -> Callable[[Any], str]:
         return show(quota["usage"][what]) + ("" if limit is None else f" of {show(limit)}")
 
     return text
+
+
+def _used_package(each: Any) -> str:
+    return f"{each['name']}: {each['downloads']} downloads, {each['versions']} versions, {size(each['bytes'])}"
 
 
 def _removed(entry: Any) -> str:
@@ -92,6 +96,56 @@ def _blocked(block: Any) -> str:
     return f"{what} is blocked in {block['repository']}, which is about {about}; the id of the block is {block['id']}"
 
 
+def _harmless(findings: Any) -> str:
+    """The sentence for an empty list of vulnerabilities."""
+    whole = findings["checked"] and not findings["package"] and not findings["severity"]
+    return "no stored version has a known vulnerability" if whole else "nothing was found"
+
+
+def _addresses(found: Any) -> list[Any]:
+    """The host names and path prefixes of repositories, of the API and of the file."""
+    rows = []
+    for source, tables in (("API", found), ("file", found["configured"])):
+        for name, path in (tables["hosts"] | tables["aliases"]).items():
+            shown = f"{path} (there is none)" if name in found["missing"] else path
+            rows.append({"name": name, "repository": shown, "source": source})
+    return sorted(rows, key=lambda row: row["name"])
+
+
+def _replicated(found: Any) -> str:
+    lag_s, events, failed = found["lag_seconds"], found["lag_events"], found["failed_tasks"]
+    left = f"has {plural(events, 'thing')} to do" if events else "has nothing left to do"
+    tried = f", of which {plural(failed, 'task')} failed" if failed else ""
+    behind = f", {round(lag_s)} s behind" if lag_s else ""
+    return f"{found['repository']} is {found['state']}: {found['source']}; it {left}{tried}{behind}"
+
+
+def _promoted(done: Any) -> str:
+    what, to, trash = f"{done['package']} {done['version']}", done["to"], done["trash"]
+    if not done["changed"] and not done["move"]:
+        return f"{to} had {what} already: nothing was changed"
+    later = "" if trash is None else f'; "pkgrepo trash restore {trash}" puts it back there, too'
+    verb = "moved" if done["move"] else "copied"
+    return f"{verb} {what} from {done['repository']} to {to}, {plural(len(done['published']), 'file')}{later}"
+
+
+def _compared(found: Any) -> list[str] | str:
+    """The files that differ in two versions."""
+    files = [f"{each['change']:8} {each['name']}" for each in found["files"]]
+    if found["archives"] is None:
+        return ["there are no archives of the same kind that could be compared"]
+    if not found["complete"] or found["file_count"] > len(files):
+        files.append("there may be more")
+    return files or "are the same"
+
+
+def _changes(texts: list[Any]) -> list[str] | str:
+    """A line for each text that was added, removed or changed."""
+    return [f"{each['name']}: {each['before'] or 'none'} -> {each['after'] or 'none'}" for each in texts] or (
+        "are the same"
+    )
+
+
 # How values are written; those of whole records are written without a field before them.
 FORMS: Final[Mapping[str, Callable[[Any], object]]] = {
     "ago": ago,
@@ -104,6 +158,16 @@ FORMS: Final[Mapping[str, Callable[[Any], object]]] = {
     "number": lambda value: value,
     "size": size,
     "ms": lambda value: f"{value} ms",
+    "caches": lambda counts: ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in counts.items()),
+    "problems": lambda found: "; ".join(f"{name}: {problem}" for name, problem in sorted(found.items())),
+    "unchecked": lambda names: (
+        f"not checked, since no database has their packages: {', '.join(names)}" if names else ""
+    ),
+    "indented": lambda texts: [f"  {each}" for each in texts],
+    "used": lambda packages: "\n".join(map(_used_package, packages)),
+    "job": lambda job: f"{job['state']}, {time_with_age(job['created_at'])}",
+    "changes": _changes,
+    "restorable": '; "pkgrepo trash restore {}" restores it'.format,
     "counts": lambda counts: ", ".join(f"{name} {count}" for name, count in sorted(counts.items())),
     "links": lambda links: "\n".join(f"{label}: {url}" for label, url in links.items()),
     "files": lambda files: "\n".join(map(_file, files)),
@@ -125,6 +189,13 @@ FORMS: Final[Mapping[str, Callable[[Any], object]]] = {
     "because": lambda rights: rights["denied"] or "; ".join(each["source"] for each in rights["sources"]),
     "quota": lambda each: "" if (most := each["quota"]) is None else f"{size(each['usage_bytes'])} of {size(most)}",
     "blocked": _blocked,
+    "affected": lambda each: _some(each["versions"], each["affected_versions"]),
+    "harmless": _harmless,
+    "addresses": _addresses,
+    "replicated": _replicated,
+    "promoted": _promoted,
+    "compared": _compared,
+    "licences": lambda each: " -> ".join(dict.fromkeys((each["license_before"], each["license_after"]))),
     "untaken": lambda sent: "" if sent["state"] == "delivered" else "the receiver did not take the event",
 }
 RIGHT: Final = ("number", "size")  # forms of columns that are aligned to the right

@@ -3,7 +3,9 @@ Commands that make one call of the API, made of ``operations.json``, which descr
 
 A column, a field or a part of a sentence is a field of the record, dotted if it is one of an object in it, with a form
 after a colon: ``created_at:ago``; ``:webhook`` is a form of the whole record. ``admin+user_manager`` are the names of
-those that are true, ``route or 'here'`` the first one that is not empty, and ``{storage_name}/{name}`` a template.
+those that are true, ``route or 'here'`` the first one that is not empty, and ``{storage_name}/{name}`` a template. Of
+``moved:yes/no`` it is the one or the other, and of ``files:count file`` how many. Sentences, fields of an object, notes
+and errors may also name what was given, and the ``server`` that was asked.
 """
 
 from __future__ import annotations
@@ -16,12 +18,14 @@ from typing import Any, Final
 
 import click
 
+from pkgrepo.client.api import at
 from pkgrepo.client.forms import FORMS, READ, RIGHT
 from pkgrepo.client.groups import operations
 from pkgrepo.client.http import Failed
 from pkgrepo.client.named_versions import maybe_version, named_version
-from pkgrepo.client.printer import Column, text_of
-from pkgrepo.client.session import Session, confirmed, remote
+from pkgrepo.client.printer import Column, Printer, text_of
+from pkgrepo.client.session import Session, checked, confirmed, remote
+from pkgrepo.display import plural
 from pkgrepo.errors import Invalid
 
 Operation = Mapping[str, Any]
@@ -38,6 +42,15 @@ def add_operations(group: click.Group, words: str) -> None:
             group.add_command(command_of(each))
 
 
+def made_of(words: str, about: str) -> click.Command:
+    """The command with these words, or the group of those that begin with them, of which ``about`` is the help."""
+    if not about:
+        return command_of(words)
+    group = click.Group(words.rpartition(" ")[2], help=f"{about}.")
+    add_operations(group, words)
+    return group
+
+
 def command_of(words: str) -> click.Command:
     """The command with these words."""
     calls = operations()[words]
@@ -48,20 +61,25 @@ def command_of(words: str) -> click.Command:
     keys = [_name(each[0]["usage"]) for each in positions]
 
     async def call(session: Session, /, **given: Any) -> None:
-        await _call(session, calls, keys, given)
+        await _call(session, *_chosen(calls, keys, given), given)
+
+    def question(**given: Any) -> str:
+        return fill(checked(lambda: _chosen(calls, keys, given))[0]["ask"], given)
 
     command = remote(call)
     if "ask" in calls[0]:
-        command = confirmed(calls[0]["ask"])(command)
+        command = confirmed(question)(command)
     for option, each in reversed(_named(calls).items()):
         every = all(any(argument.get("option") == option for argument in call["arguments"]) for call in calls)
-        command = click.option(option, metavar=each["usage"], required=every, help=each["help"])(command)
+        settings = {"is_flag": True} if each["usage"] == option else {"metavar": each["usage"], "required": every}
+        command = click.option(option, help=each["help"], **settings)(command)
     for each in reversed({each["name"]: each for call in calls for each in call["options"]}.values()):
         command = _option(each)(command)
-    for key, at in reversed([*zip(keys, positions, strict=True)]):
-        if any(each["usage"] == VERSION for each in at):
+    for key, arguments in reversed([*zip(keys, positions, strict=True)]):
+        usages = [*dict.fromkeys(each["usage"] for each in arguments)]
+        if VERSION in usages:
             command = click.argument("version", required=False)(command)
-        command = _argument(key, [*dict.fromkeys(each["usage"] for each in at)], needed=len(at) == len(calls))(command)
+        command = _argument(key, usages, needed=len(arguments) == len(calls))(command)
     return click.command(words.rpartition(" ")[2], help=calls[0]["help"])(command)
 
 
@@ -71,7 +89,7 @@ def _named(calls: Sequence[Operation]) -> dict[str, Mapping[str, Any]]:
 
 
 def _argument(key: str, usages: list[str], *, needed: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    usage = "NAME[==VERSION]" if VERSION in usages[1:] else "|".join(each.strip("'") for each in usages)
+    usage = "NAME[==VERSION]" if VERSION in usages and len(usages) > 1 else "|".join(each.strip("'") for each in usages)
     if usage.endswith("..."):
         return click.argument(key, nargs=-1, required=True)
     bare = usage.startswith("[")
@@ -112,9 +130,9 @@ def _fitting(
     call: Operation, keys: Sequence[str], given: Mapping[str, Any], kinds: Collection[str]
 ) -> tuple[int, dict[str, Any]] | None:
     """How well what is written fits the arguments of a call, and these by their usage; None if it does not fit."""
-    score, found, left, free = 0, dict[str, Any](), {key for key in keys if given[key] is not None}, iter(keys)
+    score, found, left, free = 0, dict[str, Any](), {key for key in keys if given[key] not in (None, False)}, iter(keys)
     for argument in call["arguments"]:
-        key = argument["option"].strip("-") if "option" in argument else next(free)
+        key = _key(argument["option"]) if "option" in argument else next(free)
         fit = _fit(argument["usage"], given[key], kinds)
         needed = ["version"] if argument["usage"] == VERSION else []
         if fit is None or any(given[each] is None for each in needed):
@@ -128,30 +146,47 @@ def _fitting(
 def _fit(usage: str, value: Any, kinds: Collection[str]) -> tuple[int, Any] | None:
     """How well a text fits an argument, and what it stands for; ``kinds`` are those that other calls take."""
     kind, colon, _ = usage.partition(":")
-    if value is None or usage.startswith("["):
+    if value in (None, False) or usage.startswith("["):
         return (0, value) if usage.startswith("[") else None
-    if usage.startswith("'"):
-        return (3, value) if value == usage.strip("'") else None
+    if usage.startswith(("'", "--")):
+        return (3, value) if value in (usage.strip("'"), True) else None
     written, _, rest = value.partition(":") if isinstance(value, str) else ("", "", "")
     if colon or (rest and written in kinds):
         return (2, rest) if rest and written == kind else None
     return (1 if ("/" in usage) == ("/" in value) else 0), value
 
 
-async def _call(session: Session, calls: Sequence[Operation], keys: Sequence[str], given: dict[str, Any]) -> None:
+def _chosen(
+    calls: Sequence[Operation], keys: Sequence[str], given: dict[str, Any]
+) -> tuple[Operation, Mapping[str, Any]]:
+    """The call that fits what is given, and its arguments by their usage. :raises Invalid: none fits"""
     versions = [any(each["usage"] == VERSION for each in call["arguments"]) for call in calls]
     if any(versions):
         named = named_version if all(versions) else maybe_version
         given["name"], given["version"] = named(given["name"], given["version"])
         keys = [*keys, "version"]
-    keys = [*keys, *(each.strip("-") for each in _named(calls))]
+    keys = [*keys, *map(_key, _named(calls))]
     kinds = {each["usage"].partition(":")[0] for call in calls for each in call["arguments"] if ":" in each["usage"]}
-    fitting = [(found, call) for call in calls if (found := _fitting(call, keys, given, kinds)) is not None]
+    options = [each for call in calls for each in call["options"]]
+    used = {_key(each["name"]) for each in options if _is_given(each, given, each.get("default"))}
+    fitting = [
+        (found, call)
+        for call in calls
+        if used <= {_key(each["name"]) for each in call["options"]}
+        and (found := _fitting(call, keys, given, kinds)) is not None
+    ]
     if not fitting:
         raise Invalid(calls[0].get("unfit", "this does not go together: see --help"))
     (_, written), operation = max(fitting, key=lambda each: each[0][0])
-    sent: dict[str, dict[str, Any]] = {"body": {}, "query": dict(operation.get("sends", {}))}
+    return operation, written
+
+
+async def _call(session: Session, operation: Operation, written: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    sent: dict[str, dict[str, Any]] = {"body": {}, "query": {}}
     path: dict[str, str] = {}
+    for field, value in operation.get("sends", {}).items():
+        always = {"in": "body" if operation["has_body"] else "query", "field": field}
+        _put(sent, always, value and fill(value, given), given)
     for argument in operation["arguments"]:
         value = written[argument["usage"]]
         if "path" in argument:
@@ -159,27 +194,36 @@ async def _call(session: Session, calls: Sequence[Operation], keys: Sequence[str
         elif argument["usage"] == VERSION:
             sent[argument["in"]][argument["field"]] = given["version"]
         elif "field" in argument and value is not None:
-            _put(sent, argument, value)
+            _put(sent, argument, value, given)
     for option in operation["options"]:
-        value = given[option["name"].partition("/")[0].replace("-", "_")]
-        if value is not None and value != () and (value is not False or "/" in option["name"]):
-            _put(sent, option, value)
+        if _is_given(option, given):
+            _put(sent, option, given[_key(option["name"])], given)
     method, address = operation["call"].split()
     segments = [path[each.strip("{}")] if each.startswith("{") else each for each in address.split("/")[1:]]
     await _send(session, operation, given, method, segments, sent)
 
 
-def _put(sent: Mapping[str, dict[str, Any]], what: Mapping[str, Any], value: Any) -> None:
+def _key(option: str) -> str:
+    """The name of the parameter of an option."""
+    return option.strip("-").partition("/")[0].replace("-", "_")
+
+
+def _is_given(option: Mapping[str, Any], given: Mapping[str, Any], default: object = None) -> bool:
+    value = given[_key(option["name"])]
+    return value not in (None, (), default) and (value is not False or "/" in option["name"])
+
+
+def _put(sent: Mapping[str, dict[str, Any]], what: Mapping[str, Any], value: Any, given: Mapping[str, Any]) -> None:
     """Set the field of an argument or option in what is sent."""
     if "read" in what:
         value = READ[what["read"]][1](what["name"], value)
     elif isinstance(value, tuple):
-        value = [] if value == ("none",) else list(value)
+        value = [] if value == ("none",) else list(value) if what["in"] == "body" else " ".join(value)
     place = sent[what["in"]]
     *outer, last = what["field"].split(".")
     for each in outer:
         place = place.setdefault(each, {})
-    place[last] = value
+    place[fill(last, given)] = value
 
 
 async def _send(
@@ -197,29 +241,38 @@ async def _send(
     if operation["paged"]:
         most = sent["query"].pop("limit", None)
         value: Any = await client.all_items(*segments, most=most, **sent["query"])
+    elif "text" in operation:
+        reply = await client.call(method, at(*segments), query=sent["query"])
+        value = reply.body.decode().split("\n")[:-1]
     elif method == "GET":
         value = await client.get(*segments, **sent["query"])
     else:
         value = await client.change(method, *segments, body=body, **sent["query"])
-    values = {**given, **value} if isinstance(value, dict) else given
-    shown = [(title, cell(what)(value)) for title, what in map(_titled, operation.get("fields", ()))]
-    if "columns" in operation and not (shown and printer.as_json):
+    _show(printer, operation, value, {"server": client.url, **given, **(value if isinstance(value, dict) else {})})
+
+
+def _show(printer: Printer, operation: Operation, value: Any, values: Mapping[str, Any]) -> None:
+    """Print what came of a call; ``values`` are the fields of the object, and what was given."""
+    shown = [(title, cell(what)(values)) for title, what in map(_titled, operation.get("fields", ()))]
+    printer.warnings(value)
+    lines: Any = _value(operation["lines"], value) if "lines" in operation and not printer.as_json else ()
+    for line in lines:
+        printer.line(line)
+    if "columns" in operation and not (printer.as_json and (shown or "whole" in operation)):
         if shown:
             printer.record(None, shown)
-        records = value[operation["rows"]] if "rows" in operation else value
-        printer.table([_column(each) for each in operation["columns"]], records, fill(operation["nothing"], values))
+        records: Any = _value(operation["rows"], value) if "rows" in operation else value
+        nothing = fill(operation.get("nothing", "nothing was found"), values)
+        printer.table([_column(each) for each in operation["columns"]], records, nothing)
         for each in records if "warned" in operation else ():
             printer.warnings(each)
-        return
-    if "fields" in operation:
-        printer.warnings(value)
-        printer.record(value, shown)
+    elif "done" in operation:
+        printer.done(fill(operation["tried" if values.get("dry_run") else "done"], values), value)
     else:
-        printer.done(fill(operation["tried" if given.get("dry_run") else "done"], values), value)
-        printer.warnings(value)
-    if "notes" in operation and (note := _value(operation["notes"], value)):
+        printer.record(value, shown)
+    if "notes" in operation and (note := _value(operation["notes"], values)):
         printer.note(text_of(note))
-    if "fails" in operation and (sentence := _value(operation["fails"], value)):
+    if "fails" in operation and (sentence := _value(operation["fails"], values)):
         raise Failed(text_of(sentence))
 
 
@@ -253,6 +306,8 @@ def _value(what: str, record: Any) -> object:
             break
     if "/" in form:
         return form.split("/")[0 if value else 1]
+    if " " in form and isinstance(value, int | list):
+        return plural(value if isinstance(value, int) else len(value), *form.split()[1:])
     return FORMS[form](value) if form and value is not None else value
 
 
@@ -260,7 +315,7 @@ def _field(name: str, record: Any) -> Any:
     if not name:
         return record
     if "+" in name:
-        return [each.replace("_", " ") for each in name.split("+") if record[each]]
+        return [each.replace("_", " ") for each in name.split("+") if record[each]] or None
     for each in name.split("."):
         record = record[each]
     return record

@@ -29,7 +29,7 @@ def operations() -> Mapping[str, Any]:
 class LazyGroup(click.Group):
     """
     ``lazy`` maps the names of commands to the name below ``pkgrepo`` and what the help of the group says of it, or to
-    None if they are made of an operation of the API.
+    None if they are made of an operation of the API. A group without a name has such commands only.
 
     ``sections`` maps the first command of each part of the help to the title of the part.
     """
@@ -53,8 +53,11 @@ class LazyGroup(click.Group):
         """Import and return the command of this name."""
         if cmd_name not in self._lazy:
             return None
-        if (place := self._lazy[cmd_name]) is None:
-            made: click.Command = import_module("pkgrepo.client.generated").command_of(self._words(ctx, cmd_name))
+        place = self._lazy[cmd_name] or ("", "")
+        if not place[0]:
+            made: click.Command = import_module("pkgrepo.client.generated").made_of(
+                self._words(ctx, cmd_name), place[1]
+            )
             return made
         module, _, name = place[0].rpartition(".")
         command: click.Command = getattr(import_module(f"pkgrepo.{module}"), name)

@@ -23,7 +23,7 @@ from pkgrepo.client.profiles import (
     read_profiles,
     write_profiles,
 )
-from pkgrepo.client.session import Session, checked, complete_profiles, remote, run_with
+from pkgrepo.client.session import Session, checked, complete_profiles, run_with
 from pkgrepo.client.terminal import EXIT_CODES, ask_secret, fail
 from pkgrepo.errors import Forbidden, Invalid
 
@@ -103,24 +103,6 @@ def logout(name: str, *, keep_token: bool) -> None:
 
     target = Target(profile.url, f"Bearer {profile.token}", _certificates(profile))
     run_with(target, Printer(as_json=False), forget)
-
-
-@click.command()
-@remote
-async def whoami(session: Session) -> None:
-    """Show who you are to the server."""
-    found = await session.client.get("user", "whoami")
-    flags = [each for each in ("admin", "user_manager", "system_manager") if found[each]]
-    session.printer.record(
-        found,
-        [
-            ("server", session.client.url),
-            ("user", found["username"] or "anonymous"),
-            ("logged in by", found["via"]),
-            ("is", [each.replace("_", " ") for each in flags] or None),
-            ("scopes", found["scopes"]),
-        ],
-    )
 
 
 async def _log_in(

@@ -27,11 +27,12 @@ from pkgrepo.client.terminal import EXIT_CODES, fail, make_progress, printable
 from pkgrepo.errors import Invalid, PkgrepoError
 from pkgrepo.sentences import sentence_of
 
-from .api import Client
+from .api import Client, at
 from .printer import Printer
 from .profiles import find_profiles_file, read_profiles
 
 POLL_S: Final = 1.0  # seconds between two looks at a job
+WAIT_S: Final = 25  # that a request waits for the job that it starts
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -53,16 +54,35 @@ class Session:
         progress = make_progress()
         progress.begin("files", 0)
         done = 0
-        while job["state"] == "running":
-            await self.sleep(POLL_S)
-            job = await self.client.get("job", job["id"])
+
+        def step(job: Any) -> None:
+            nonlocal done
             now = sum(each["done"] for each in job["parts"])
             progress.step(now - done)
             done = now
+
+        job = await self.ended(job, step)
         progress.end()
-        if job["state"] != "done":
-            raise Failed("; ".join(job["errors"]) or f"the job was {job['state']}")
-        return job["result"]
+        return _result(job)
+
+    async def run_job(self, body: dict[str, Any], *segments: str, **query: str) -> Any:
+        """The result of a job that this request starts. :raises Failed: it failed, or was cancelled"""
+        reply = await self.client.call("POST", at(*segments), value=body, query={"wait": WAIT_S, **query})
+        return reply.value if reply.status != 202 else _result(await self.ended(reply.value))
+
+    async def ended(self, job: Any, look: Callable[[Any], None] = lambda _job: None) -> Any:
+        """Wait until a job has ended, and return it; ``look`` gets it whenever it was asked for."""
+        while job["state"] in ("queued", "running"):
+            await self.sleep(POLL_S)
+            job = await self.client.get("job", job["id"])
+            look(job)
+        return job
+
+
+def _result(job: Any) -> Any:
+    if job["state"] != "done":
+        raise Failed("; ".join(job["errors"]) or f"the job was {job['state']}")
+    return job["result"]
 
 
 def remote(command: Callable[Concatenate[Session, P], Coroutine[Any, Any, None]]) -> Callable[P, None]:

@@ -70,6 +70,13 @@ class AddressesRecord(Record):
     missing: Annotated[list[str], meaning("Those whose repository does not exist, at which nothing is served.")]
 
 
+@table.command(
+    "host list",
+    columns="NAME: name | REPOSITORY: repository | SET BY: source",
+    rows=":addresses",
+    nothing="there are none",
+    about="List the names, each with its repository.",
+)
 @table.get("/system/hosts", SYSTEM_MANAGERS, "Show the host names and path prefixes of repositories")
 async def show_hosts(call: Call) -> AddressesRecord:
     """At a host a repository is at the root, images at /v2/; path prefixes are on all other hosts."""
@@ -96,6 +103,21 @@ async def replace_hosts(call: Call, body: AddressesGiven) -> AddressesRecord:
     return await _store(call, wanted, {}, {"hosts": body.hosts, "aliases": body.aliases}, whole=True)
 
 
+@table.command(
+    "host set NAME= REPOSITORY=hosts.{name}",
+    "{name} stands for {repository}",
+    about="Let NAME stand for REPOSITORY (storage/name).",
+    more="NAME is a host such as npm.corp.example, also with a port, or a path prefix such as /repository/npm-all/ or, "
+    "for images, /v2/docker-all/.",
+)
+@table.command("host set /PREFIX= REPOSITORY=aliases.{name}", "{name} stands for {repository}")
+@table.command(
+    "host remove NAME=",
+    "{name} stands for no repository",
+    sends={"hosts.{name}": None},
+    about="Remove NAME, at which nothing of a repository is then.",
+)
+@table.command("host remove /PREFIX=", "{name} stands for no repository", sends={"aliases.{name}": None})
 @table.patch(
     "/system/hosts",
     SYSTEM_MANAGERS,

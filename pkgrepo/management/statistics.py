@@ -217,6 +217,17 @@ class ServerState(Record):
     ]
 
 
+@table.command(
+    "stats STORAGE/REPOSITORY",
+    fields="repository: repository | format: format | type: type | packages: total_packages | "
+    "versions: total_versions | files: total_files | stored: storage_used_bytes:size | "
+    "with repetitions: logical_bytes:size | shared: shared_bytes:size | unreferenced: unreferenced_bytes:size | "
+    "downloads: {downloads.total} ({downloads.day} today, {downloads.week} in 7 days, {downloads.month} in 30) | "
+    "uploads: {uploads.total} ({uploads.day} in 24 hours) | last activity: last_activity:time | cache: cache:caches | "
+    "last gc: gc:job | most used: top_packages:used",
+    unfit="--days is for the whole server",
+    about="Show what a repository contains and how it is used, or how the whole server was used by day.",
+)
 @table.get("/repository/<repository>/stats", ADMINS, "Show statistics of a repository")
 async def show_repository_statistics(call: Call) -> RepositoryStats:
     """The figures are counted at each request, in a background thread."""
@@ -274,6 +285,15 @@ def for_people(size: int) -> str:
     return f"{value:.1f}".removesuffix(".0") + units[0]
 
 
+@server_table.command(
+    "stats",
+    options="days",
+    said={"--days": "Of the whole server: the last so many days."},
+    columns="DAY (UTC): day | DOWNLOADS: downloads:number | UPLOADS: uploads:number | FROM CACHES: hits:number | "
+    "FROM UPSTREAMS: misses:number",
+    rows="days",
+    whole=True,
+)
 @server_table.get(
     "/statistics",
     METRICS_READERS,

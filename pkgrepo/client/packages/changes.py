@@ -4,67 +4,10 @@ from __future__ import annotations
 
 import click
 
-from pkgrepo.client.named_versions import maybe_version, named_version
-from pkgrepo.client.session import Session, confirmed, remote
+from pkgrepo.client.named_versions import named_version
+from pkgrepo.client.session import Session, remote
 from pkgrepo.client.transfers.image_layouts import Registry
-from pkgrepo.display import plural
 from pkgrepo.errors import Invalid
-
-
-@click.command("promote")
-@click.argument("repository")
-@click.argument("name", metavar="NAME==VERSION")
-@click.argument("version", required=False)
-@click.option("--to", required=True, metavar="STORAGE/REPOSITORY", help="The repository to copy it to.")
-@click.option("--move", is_flag=True, help="Remove it from REPOSITORY.")
-@remote
-async def promote(session: Session, repository: str, name: str, version: str | None, to: str, *, move: bool) -> None:
-    """
-    Copy a version to another repository of the same format, with all that belongs to it; no bytes are copied.
-
-    The version is written as the clients of the format do: demo==1.2, demo@1.2, group:artifact:1.2, image:tag,
-    image@sha256:..., or as an argument of its own.
-    """
-    package, chosen = named_version(name, version)
-    place = ("package", repository, package, "versions", chosen, "promote")
-    found = await session.client.change("POST", *place, body={"to": to, "move": move})
-    session.printer.warnings(found)
-    what = f"{found['package']} {found['version']}"
-    if not found["changed"] and not move:
-        session.printer.done(f"{to} had {what} already: nothing was changed", found)
-        return
-    done = f"{'moved' if move else 'copied'} {what} from {repository} to {to}"
-    later = "" if found["trash"] is None else f'; "pkgrepo trash restore {found["trash"]}" puts it back there, too'
-    session.printer.done(f"{done}, {plural(len(found['published']), 'file')}{later}", found)
-
-
-def _what_goes(*, repository: str, name: str, version: str | None, **_rest: object) -> str:
-    name, version = maybe_version(name, version)
-    return f"Delete {name} {version} from {repository}?" if version else f"Delete {name} from {repository}, all of it?"
-
-
-@click.command("delete")
-@click.argument("repository")
-@click.argument("name", metavar="NAME[==VERSION]")
-@click.argument("version", required=False)
-@click.option("--purge", is_flag=True, help="Delete it for good: it cannot be restored from the trash.")
-@click.option("--dry-run", is_flag=True, help="Print what would be deleted.")
-@confirmed(_what_goes)
-@remote
-async def delete(
-    session: Session, repository: str, name: str, version: str | None, *, purge: bool, dry_run: bool
-) -> None:
-    """Delete a package, or one of its versions; of an image a tag, or a manifest by its digest."""
-    name, version = maybe_version(name, version)
-    below = () if version is None else ("versions", version)
-    gone = await session.client.change("DELETE", "package", repository, name, *below, dry_run=dry_run, purge=purge)
-    printer = session.printer
-    what = f"{name}{'' if version is None else ' ' + version} with {plural(len(gone['deleted']), 'file')}"
-    if not printer.as_json:
-        for each in gone["deleted"]:
-            printer.line(f"  {each}")
-    later = "" if gone["trash"] is None else f'; "pkgrepo trash restore {gone["trash"]}" restores it'
-    printer.done(f"would delete {what}" if dry_run else f"deleted {what}{later}", gone)
 
 
 @click.command("tag")

@@ -53,14 +53,6 @@ async def set_rules(session: Session, place: str, file: Path) -> None:
     session.printer.done(f"{len(value['rules'])} rules hold for {place}", stored)
 
 
-@click.group("quarantine")
-def quarantine() -> None:
-    """Versions that a rule holds back until they are approved."""
-
-
-add_operations(quarantine, "quarantine")
-
-
 def _read(file: Path) -> list[Any]:
     """The rules in a file: a list, or an object with one. :raises Invalid: it has none"""
     try:

@@ -25,8 +25,6 @@ TYPES = click.Choice(["Hosted", "Proxy", "Virtual"], case_sensitive=False)
 SET = click.option(
     "--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Set a value of the configuration, a.b=JSON."
 )
-POLL_S = 1.0  # seconds between two looks at a job
-WAIT_S = 25
 
 
 def path_of(record: dict[str, str]) -> str:
@@ -151,21 +149,6 @@ async def edit_repository(
     session.printer.done(f"changed {path}", await session.client.get("repository", path))
 
 
-@click.command("delete")
-@click.argument("path", metavar="STORAGE/REPOSITORY")
-@click.option("--purge", is_flag=True, help="Remove the content at once: it cannot be restored from the trash.")
-@click.option("--dry-run", is_flag=True, help="Print what would be deleted.")
-@confirmed("Delete {path} with all its packages?")
-@remote
-async def delete_repository(session: Session, path: str, *, purge: bool, dry_run: bool) -> None:
-    """Delete a repository with its packages."""
-    query: dict[str, Any] = {"dry_run": True} if dry_run else {"confirm": path}
-    gone = await session.client.change("DELETE", "repository", path, purge=purge, **query)
-    what = f"{gone['path']} with {plural(gone['package_count'], 'package')} ({size(gone['usage_bytes'])})"
-    later = "" if purge else "; pkgrepo trash restores it"
-    session.printer.done(f"would delete {what}" if dry_run else f"deleted {what}{later}", gone)
-
-
 def split_path(path: str) -> tuple[str, str]:
     """Storage and name. :raises Invalid: there is no slash between them"""
     storage, slash, name = path.partition("/")
@@ -225,7 +208,7 @@ async def collect_garbage(
         body["grace_seconds"] = grace_s
     if idle_s is not None:
         body["upload_idle_seconds"] = idle_s
-    _show(session.printer, await run_job(session, body, "repository", path, "gc"))
+    _show(session.printer, await session.run_job(body, "repository", path, "gc"))
 
 
 @click.command("purge")
@@ -240,7 +223,7 @@ async def collect_garbage(
 async def purge_cache(session: Session, /, path: str, **given: Any) -> None:
     """Let a proxy repository forget what it keeps of its upstreams."""
     body = {key: value for key, value in given.items() if value}
-    found = await run_job(session, body, "repository", path, "cache", "purge")
+    found = await session.run_job(body, "repository", path, "cache", "purge")
     verb = "would remove" if found["dry_run"] else "removed"
     session.printer.done(
         f"{verb} {plural(found['files'], 'file')} of {plural(found['packages'], 'package')} and "
@@ -254,7 +237,7 @@ async def purge_cache(session: Session, /, path: str, **given: Any) -> None:
 @remote
 async def rebuild(session: Session, path: str) -> None:
     """Let the server make the documents of all packages of a repository anew."""
-    found = await run_job(session, {}, "repository", path, "rebuild")
+    found = await session.run_job({}, "repository", path, "rebuild")
     session.printer.done(f"compared {plural(found['packages'], 'package')} and changed {found['changed']}", found)
 
 
@@ -263,7 +246,7 @@ async def rebuild(session: Session, path: str) -> None:
 @remote
 async def verify(session: Session, path: str) -> None:
     """Let the server read every stored file of a repository and compare its digest, and wait until it has."""
-    found = await run_job(session, {}, "repository", path, "verify")
+    found = await session.run_job({}, "repository", path, "verify")
     session.printer.done(
         f"read {plural(found['blobs'], 'blob')} ({size(found['size_bytes'])}): {found['missing']} missing, "
         f"{found['damaged']} damaged",
@@ -273,20 +256,6 @@ async def verify(session: Session, path: str) -> None:
         session.printer.note(sentence)
     if found["errors"]:
         raise Failed(f"{plural(len(found['errors']), 'problem')} found")
-
-
-async def run_job(session: Session, body: dict[str, Any], *segments: str, **query: str) -> Any:
-    """The result of a job that this request starts. :raises Failed: it failed, or was cancelled"""
-    reply = await session.client.call("POST", at(*segments), value=body, query={"wait": WAIT_S, **query})
-    if reply.status != 202:
-        return reply.value
-    job = reply.value
-    while job["state"] in ("queued", "running"):
-        await session.sleep(POLL_S)
-        job = await session.client.get("job", job["id"])
-    if job["state"] != "done":
-        raise Failed("; ".join(job["errors"]) or f"the job was {job['state']}")
-    return job["result"]
 
 
 def _show(printer: Printer, found: dict[str, Any]) -> None:

@@ -12,18 +12,8 @@ from pkgrepo.client.generated import add_operations
 from pkgrepo.client.http import Failed
 from pkgrepo.client.printer import Column, parse_time, time_with_age
 from pkgrepo.client.session import Session, remote
-from pkgrepo.display import size
-from pkgrepo.errors import Invalid
 
 MOST_AT_ONCE: Final = 1000  # new rows that are printed at one look; the server's log has the others
-DAYS = (
-    Column("DAY (UTC)", "day"),
-    Column("DOWNLOADS", "downloads", right=True),
-    Column("UPLOADS", "uploads", right=True),
-    Column("FROM CACHES", "hits", right=True),
-    Column("FROM UPSTREAMS", "misses", right=True),
-)
-POLL_S = 1.0  # seconds between two looks at a job that is waited for
 
 
 def _time(each: Any) -> str:
@@ -111,58 +101,6 @@ def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-@click.command()
-@click.argument("repository", metavar="[STORAGE/REPOSITORY]", required=False)
-@click.option("--days", type=click.IntRange(min=1), help="Of the whole server: the last so many days.")
-@remote
-async def stats(session: Session, repository: str | None, days: int | None) -> None:
-    """Show what a repository contains and how it is used, or how the whole server was used by day."""
-    if repository is None:
-        found = await session.client.get("statistics", days=days)
-        session.printer.table(DAYS, found if session.printer.as_json else found["days"])
-        return
-    if days is not None:
-        raise Invalid("--days is for the whole server")
-    found = await session.client.get("repository", repository, "stats")
-    session.printer.warnings(found)
-    downloads, uploads = found["downloads"], found["uploads"]
-    top = [
-        f"{each['name']}: {each['downloads']} downloads, {each['versions']} versions, {size(each['bytes'])}"
-        for each in found["top_packages"]
-    ]
-    session.printer.record(
-        found,
-        [
-            ("repository", repository),
-            ("format", found["format"]),
-            ("type", found["type"]),
-            ("packages", found["total_packages"]),
-            ("versions", found["total_versions"]),
-            ("files", found["total_files"]),
-            ("stored", size(found["storage_used_bytes"])),
-            ("with repetitions", size(found["logical_bytes"])),
-            ("shared", size(found["shared_bytes"])),
-            ("unreferenced", size(found["unreferenced_bytes"])),
-            ("downloads", "{total} ({day} today, {week} in 7 days, {month} in 30)".format(**downloads)),
-            ("uploads", "{total} ({day} in 24 hours)".format(**uploads)),
-            ("last activity", time_with_age(found["last_activity"])),
-            ("cache", _cache(found["cache"])),
-            ("last gc", _job(found["gc"])),
-            ("most used", "\n".join(top)),
-        ],
-    )
-
-
-def _cache(counts: dict[str, Any] | None) -> str | None:
-    if counts is None:
-        return None
-    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in counts.items())
-
-
-def _job(job: dict[str, Any] | None) -> str | None:
-    return None if job is None else f"{job['state']}, {time_with_age(job['created_at'])}"
-
-
 @click.group()
 def jobs() -> None:
     """Background jobs of a server, such as garbage collections."""
@@ -178,9 +116,8 @@ add_operations(jobs, "jobs")
 async def show_job(session: Session, id_: str, *, wait: bool) -> None:
     """Show a job."""
     job = await session.client.get("job", id_)
-    while wait and job["state"] in ("queued", "running"):
-        await session.sleep(POLL_S)
-        job = await session.client.get("job", id_)
+    if wait:
+        job = await session.ended(job)
     session.printer.record(
         job,
         [

@@ -11,8 +11,9 @@ import click
 import msgspec
 
 from pkgrepo.client.api import at
+from pkgrepo.client.generated import add_operations
 from pkgrepo.client.http import Failed
-from pkgrepo.client.printer import Column, Printer, aged
+from pkgrepo.client.printer import Printer
 from pkgrepo.client.session import Session, remote
 from pkgrepo.client.terminal import Unsound, run_alone
 from pkgrepo.errors import Invalid
@@ -30,14 +31,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MOST_ROUNDS: Final = 5  # in which a repository that changes meanwhile is read again
-COLUMNS: Final = (
-    Column("NAME", "name"),
-    Column("REPOSITORY", "repository"),
-    Column("TARGET", "target"),
-    Column("WRITTEN", aged("written_at")),
-    Column("FILES", "files", right=True),
-    Column("PROBLEM", "problem"),
-)
 PASSING: Final = (0, 429, 500, 502, 503, 504)  # statuses after which watching goes on; 0: no response
 
 
@@ -224,12 +217,7 @@ def twin() -> None:
     """Static twins of repositories, see export."""
 
 
-@twin.command("list")
-@remote
-async def list_twins(session: Session) -> None:
-    """List the twins that the settings of the server define, and when each was written."""
-    rows = await session.client.get("system", "twins")
-    session.printer.table(COLUMNS, rows, "the settings define none (twins)")
+add_operations(twin, "twin")
 
 
 @twin.command("run")
@@ -237,7 +225,7 @@ async def list_twins(session: Session) -> None:
 @remote
 async def run_twin(session: Session, name: str) -> None:
     """Let the server bring a twin of its settings up to date now."""
-    found = await session.client.change("POST", "system", "twins", name, wait=300)
+    found = await session.run_job({}, "system", "twins", name)
     session.printer.done(
         f"{name}: {found['files']} files, of which {found['written']} were written and {found['removed']} removed",
         found,

@@ -27,6 +27,8 @@ _SHOWN: Final = (  # what is said of a command as it is
         "fields",
         "rows",
         "nothing",
+        "lines",
+        "whole",
         "notes",
         "fails",
         "unfit",
@@ -65,38 +67,45 @@ def _described(route: Route, command: Command, arguments: Sequence[str]) -> Iter
         for each in route.parameters
     }
     places |= {name: {"in": "body", **field} for name, field in _fields(route.body)}
-    if route.paged:
+    if route.paged or "limit" in places:
         places["limit"] = {"in": "query", "type": "integer", "minimum": 1, "help": "At most so many."}
-    unbound = list(_PARAMETER.findall(route.path))
-    bound: list[dict[str, Any]] = []
-    option = ""
-    for each in arguments:
-        if each.startswith("--"):
-            option = each
-            continue
-        name = each.strip("[].").partition("[")[0].rpartition("/")[2].lower()
-        argument: dict[str, Any] = {"usage": each} | (
-            {"option": option, "help": command.said[option]} if option else {}
-        )
-        if each.startswith("'"):
-            pass
-        elif unbound:
-            argument["path"] = unbound[: 2 if each == VERSION else 1]
-            del unbound[: len(argument["path"])]
-        else:
-            argument |= {"field": name, "in": places[name]["in"]}
-        bound.append(argument)
-        option = ""
-    assert not unbound, command.usage
-    yield "arguments", bound
+    yield "arguments", list(_arguments(route, command, arguments, places))
     options = [each.strip() for each in command.options.split(",") if each]
     yield "options", [_option(each, places, command.said) for each in options]
     yield from (("paged", route.paged), ("has_body", route.body is not None))
+    if route.media_type.startswith("text/"):
+        yield "text", True
     yield from (
         (name, value.split(" | ") if name in ("columns", "fields") else value)
         for name in _SHOWN
         if (value := getattr(command, name))
     )
+
+
+def _arguments(
+    route: Route, command: Command, usages: Sequence[str], places: Mapping[str, Mapping[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """What each argument stands for: parameters of the path, or a field of the body or query."""
+    unbound = list(_PARAMETER.findall(route.path))
+    option = ""
+    for each, following in zip(usages, [*usages[1:], "--"], strict=False):
+        if each.startswith("--"):
+            option = each
+            if not following.startswith("--"):
+                continue
+        usage, bound, field = (each, "", "") if each == VERSION else each.partition("=")
+        bound = bound or "=" * each.startswith(("'", "--"))
+        argument: dict[str, Any] = {"usage": usage}
+        if unbound and not bound:
+            argument["path"] = unbound[: 2 if usage == VERSION else 1]
+            del unbound[: len(argument["path"])]
+        elif field := field or ("" if bound else usage.strip("[].").partition("[")[0].rpartition("/")[2].lower()):
+            argument |= {"field": field, "in": places[field.partition(".")[0]]["in"]}
+        if option:
+            argument |= {"option": option, "help": command.said.get(option) or places[field]["help"]}
+        yield argument
+        option = ""
+    assert not unbound, command.usage
 
 
 def _option(text: str, places: Mapping[str, Mapping[str, Any]], said: Mapping[str, str]) -> dict[str, Any]:
@@ -111,7 +120,7 @@ def _option(text: str, places: Mapping[str, Mapping[str, Any]], said: Mapping[st
         if each.startswith("-"):
             found.setdefault("short", []).append(each)
         else:
-            found["default"] = int(each) if each.isdigit() else [each] if found["type"] == "array" else each
+            found["default"] = int(each) if each.isdigit() else [each] if found.get("type") == "array" else each
     if read or of_field:
         found["read"] = read or of_field
     found["help"] = said.get(f"--{name}", _NULL.sub("", found["help"]))

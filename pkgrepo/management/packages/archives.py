@@ -113,6 +113,12 @@ class Contents:
         listing = await self._list(call, file, digests=call.flag("digests"))
         return ArchiveContents(path=file.path, size=file.size, complete=listing.complete, entries=listing.entries)
 
+    @table.command(
+        "package diff REPOSITORY NAME BEFORE AFTER",
+        fields="size: {size_before:size} -> {size_after:size} | licence: :licences | scripts: scripts:changes | "
+        "dependencies: requirements:changes | files: :compared",
+        about="Compare two versions of a package: files, dependencies, install scripts, licence and size.",
+    )
     @table.get(
         "/package/<repository>/<package>/difference",
         CONTENT_READERS,
@@ -149,6 +155,7 @@ class Contents:
             size_after=sizes[1][1],
         )
 
+    @table.command("package diff REPOSITORY NAME BEFORE AFTER --entry ENTRY", lines=":")
     @table.get(
         "/package/<repository>/<package>/difference/text",
         CONTENT_READERS,

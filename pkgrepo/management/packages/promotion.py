@@ -57,6 +57,14 @@ class PromotionRecord(Record):
     ]
 
 
+@table.command(
+    "package promote REPOSITORY NAME==VERSION --to STORAGE/REPOSITORY=to",
+    "{:promoted}",
+    options="move",
+    about="Copy a version to another repository of the same format, with all that belongs to it; no bytes are copied.",
+    more="The version is written as the clients of the format do: demo==1.2, demo@1.2, group:artifact:1.2, image:tag, "
+    "image@sha256:..., or as an argument of its own.",
+)
 @table.post(
     "/package/<repository>/<package>/versions/<version>/promote",
     CONTENT_READERS,

@@ -28,6 +28,15 @@ PURGE = Parameter("purge", "Delete it for good: it cannot be restored from the t
 table = Table("packages")
 
 
+@table.command(
+    "package delete REPOSITORY NAME==VERSION",
+    "deleted {name} {version} with {deleted:count file}{trash:restorable}",
+    tried="would delete {name} {version} with {deleted:count file}",
+    options="purge, dry-run",
+    lines="deleted:indented",
+    ask="Delete {name} {version} from {repository}?",
+    about="Delete a package, or one of its versions; of an image a tag, or a manifest by its digest.",
+)
 @table.delete(
     "/package/<repository>/<package>/versions/<version>",
     CONTENT_DELETERS,
@@ -57,6 +66,14 @@ async def delete_version(call: Call, version: str) -> DeletedVersion:
     return await _deleted(call, await _remove(call, package.key, found.key, None, disposal), disposal)
 
 
+@table.command(
+    "package delete REPOSITORY NAME",
+    "deleted {name} with {deleted:count file}{trash:restorable}",
+    tried="would delete {name} with {deleted:count file}",
+    options="purge, dry-run",
+    lines="deleted:indented",
+    ask="Delete {name} from {repository}, all of it?",
+)
 @table.delete(
     "/package/<repository>/<package>",
     CONTENT_DELETERS,

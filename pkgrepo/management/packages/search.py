@@ -93,6 +93,17 @@ class Result:
 table = Table("packages")
 
 
+@table.command(
+    "search WORDS...=q",
+    options="format, repository, limit 50",
+    columns="PACKAGE: name | REPOSITORY: repository | FORMAT: format | LATEST: latest | VERSIONS: versions:number | "
+    "DOWNLOADS: downloads:number | CHANGED: updated_at:ago",
+    rows="items",
+    whole=True,
+    nothing="no package has such a name",
+    notes="truncated:there are more: use --limit, or more words/",
+    about="Find packages by name or description, in all repositories that you may see.",
+)
 @table.get(
     "/search/packages",
     VIEWERS,

@@ -15,7 +15,7 @@ from pkgrepo.management.api.access_rules import SYSTEM_MANAGERS, VIEWERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.fields import FormatName, JobId, NextCursor, PackageName, RepositoryId, RepositoryPath
 from pkgrepo.management.api.pages import cursor_of
-from pkgrepo.management.api.route import Parameter, Table, sorting
+from pkgrepo.management.api.route import PAGING, Parameter, Table, sorting
 from pkgrepo.management.api.schema import Record
 from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, answer_job
 from pkgrepo.management.packages.advisories import WORST, AdvisoryRecord, ecosystem_of, knowledge_of
@@ -81,6 +81,19 @@ class Refreshed(Record):
     records: Annotated[dict[str, int], meaning("How many records there are, by ecosystem.")]
 
 
+@table.command(
+    "advisories list",
+    options="repository -r, package, severity, limit 100",
+    columns="SEVERITY: advisory.severity | ADVISORY: advisory.id | REPOSITORY: repository | PACKAGE: package | "
+    "VERSIONS: :affected | FIXED IN: advisory.fixed_versions or 'no version' | TITLE: advisory.title",
+    rows="items",
+    whole=True,
+    nothing="{:harmless}",
+    notes="unsupported:unchecked",
+    fails="problems:problems",
+    about="List the vulnerabilities of stored versions, the worst first.",
+    more="Exit code 1 if something was not checked, also if nothing was found: its data are missing or old.",
+)
 @table.get(
     "/advisories",
     VIEWERS,
@@ -88,8 +101,9 @@ class Refreshed(Record):
     query=(
         Parameter("repository", "Only those in this repository: its id, or storage/name."),
         Parameter("package", "With a repository, only those of this package."),
-        Parameter("severity", f"Only those of this severity: {', '.join(WORST)}."),
+        Parameter("severity", "Only those of this severity.", choices=tuple(WORST)),
         sorting(FINDING_ORDERS, "-severity"),
+        *PAGING[:2],
     ),
 )
 async def list_findings(call: Call) -> Findings:

@@ -48,6 +48,7 @@ from pkgrepo.storage.catalog.server.quotas import QuotaKind
 table = Table("projects")
 USER = Parameter("user", "The name or id of the user.")
 GROUP = Parameter("group", "The name or id of the group.")
+GROUP_FLAG = {"--group": "The name is that of a group."}
 
 
 @table.command(
@@ -189,6 +190,16 @@ async def list_members(call: Call, key: str) -> list[MemberRecord]:
     return await member_records(call, project)
 
 
+@table.command(
+    "project member KEY USER",
+    "{user} is {role} in {key}",
+    options="role developer",
+    said=GROUP_FLAG,
+    about="Set the role of a user in a project.",
+)
+@table.command(
+    "project member KEY GROUP --group", "{user} is {role} in {key}", options="role developer", said=GROUP_FLAG
+)
 @table.post(
     "/project/<key>/members",
     ACCOUNT_HOLDERS,
@@ -205,6 +216,8 @@ async def set_member(call: Call, body: MemberGiven, key: str) -> ProjectRecord:
     return await project_record(call, project)
 
 
+@table.command("project remove-member KEY USER", "{user} is no member of {key} any more", said=GROUP_FLAG)
+@table.command("project remove-member KEY GROUP --group", "{user} is no member of {key} any more", said=GROUP_FLAG)
 @table.delete(
     "/project/<key>/members",
     ACCOUNT_HOLDERS,

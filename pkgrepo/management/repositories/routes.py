@@ -227,6 +227,15 @@ async def change_repository(call: Call, body: RepositoryChange) -> RepositoryRec
     return await _shown(call, repository)
 
 
+@table.command(
+    "repo delete STORAGE/REPOSITORY",
+    "deleted {path} with {package_count:count package} ({usage_bytes:size}){purge:/; pkgrepo trash restores it}",
+    tried="would delete {path} with {package_count:count package} ({usage_bytes:size})",
+    options="purge, dry-run",
+    ask="Delete {repository} with all its packages?",
+    sends={"confirm": "{repository}"},
+    about="Delete a repository with its packages.",
+)
 @table.delete(
     "/repository/<repository>",
     SYSTEM_MANAGERS,

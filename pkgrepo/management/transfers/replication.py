@@ -56,12 +56,24 @@ class ReplicationRecord(Record):
     measured = frozenset({"lag_seconds"})
 
 
+@table.command(
+    "repo replication STORAGE/REPOSITORY",
+    "{:replicated}",
+    notes="error",
+    about="Print how far a repository has followed the one of another server.",
+)
 @table.get("/repository/<repository>/replication", EDITORS, "Show how far a repository has followed another one")
 async def show_replication(call: Call) -> ReplicationRecord:
     """A repository that follows no other one has no replication (404)."""
     return _record(await _find(call))
 
 
+@table.command(
+    "repo replication STORAGE/REPOSITORY --compare",
+    "{:replicated}",
+    notes="error",
+    said={"--compare": "Compare everything anew, and try what failed."},
+)
 @table.post(
     "/repository/<repository>/replication/compare",
     EDITORS,

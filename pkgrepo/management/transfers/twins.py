@@ -116,6 +116,13 @@ class TwinWritten(Record):
     errors: Errors
 
 
+@server_table.command(
+    "twin list",
+    columns="NAME: name | REPOSITORY: repository | TARGET: target | WRITTEN: written_at:ago | FILES: files:number | "
+    "PROBLEM: problem",
+    nothing="the settings define none (twins)",
+    about="List the twins that the settings of the server define, and when each was written.",
+)
 @server_table.get("/system/twins", SYSTEM_MANAGERS, "List the twins of the server")
 async def list_twins(call: Call) -> list[TwinRecord]:
     """The static twins that the settings define (twins), and when each was written."""

@@ -30,6 +30,12 @@ from pkgrepo.storage.catalog.server.quotas import QuotaKind
 table = Table("account")
 
 
+@table.command(
+    "whoami",
+    fields="server: server | user: username or 'anonymous' | logged in by: via | "
+    "is: admin+user_manager+system_manager | scopes: scopes",
+    about="Show who you are to the server.",
+)
 @table.get("/user/whoami", PUBLIC, "Show the identity of the caller")
 async def show_identity(call: Call) -> Whoami:
     """Works without credentials and with every token; via is the kind of the credentials."""

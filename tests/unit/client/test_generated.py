@@ -24,7 +24,12 @@ QUOTA = {
 }
 
 
+DELETED = {"path": "main/py", "package_count": 1, "usage_bytes": 10}
+
+
 class _Recording:
+    url = "http://127.0.0.1"
+
     def __init__(self, answer: Any) -> None:
         self.answer = answer
         self.calls: list[tuple[Any, ...]] = []
@@ -101,6 +106,50 @@ def test_sizes_and_nested_fields_are_sent(monkeypatch: pytest.MonkeyPatch) -> No
         _called(monkeypatch, "quota set", "main/py", "--versions", "1.5", answer=QUOTA)
     with pytest.raises(Invalid, match="say what to limit"):
         _called(monkeypatch, "quota set", "main/py", answer=QUOTA)
+
+
+def test_flags_and_texts_choose_the_field_that_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = ("project", "a", "members")
+    sent = _called(monkeypatch, "project member", "a", "ann", answer={})
+    assert sent == ("POST", *path, {"user": "ann", "role": "developer"}, {})
+    sent = _called(monkeypatch, "project member", "a", "crew", "--group", "--role", "guest", answer={})
+    assert sent == ("POST", *path, {"group": "crew", "role": "guest"}, {})
+    sent = _called(monkeypatch, "project remove-member", "a", "crew", "--group", answer=None)
+    assert sent == ("DELETE", *path, None, {"group": "crew"})
+    hosts = ("PATCH", "system", "hosts")
+    sent = _called(monkeypatch, "host set", "npm.example:8443", "main/npm", answer={})
+    assert sent == (*hosts, {"hosts": {"npm.example:8443": "main/npm"}}, {})
+    assert _called(monkeypatch, "host remove", "/v2/all/", answer={}) == (*hosts, {"aliases": {"/v2/all/": None}}, {})
+
+
+def test_a_flag_chooses_another_operation(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = ("repository", "main/py", "replication")
+    known = {"lag_seconds": 7.4, "lag_events": 2, "failed_tasks": 1, "state": "failing", "source": "there", "error": ""}
+    assert _called(monkeypatch, "repo replication", "main/py", answer=known) == ("GET", *path, {})
+    sent = _called(monkeypatch, "repo replication", "main/py", "--compare", answer=known)
+    assert sent == ("POST", *path, "compare", None, {})
+    sentence = generated.fill("{:replicated}", known | {"repository": "main/py"})
+    assert sentence == "main/py is failing: there; it has 2 things to do, of which 1 task failed, 7 s behind"
+
+
+def test_words_are_one_text_and_an_option_of_another_call_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = _called(monkeypatch, "search", "http", "client", answer={"items": [], "truncated": False})
+    assert sent == ("GET", "search", "packages", {"q": "http client", "limit": 50})
+    sent = _called(monkeypatch, "stats", "--days", "3", answer={"days": []})
+    assert sent == ("GET", "statistics", {"days": 3})
+    with pytest.raises(Invalid, match="--days is for the whole server"):
+        _called(monkeypatch, "stats", "main/py", "--days", "3", answer={})
+
+
+def test_the_question_is_that_of_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = {"deleted": ["demo-1.0.whl"], "trash": "abc", "dry_run": False}
+    sent = _called(monkeypatch, "repo delete", "main/py", "--yes", answer=gone | DELETED)
+    assert sent == ("DELETE", "repository", "main/py", None, {"confirm": "main/py"})
+    asked = []
+    monkeypatch.setattr(click, "confirm", lambda text, **_rest: asked.append(text))
+    _called(monkeypatch, "package delete", "main/py", "demo", answer=gone)
+    _called(monkeypatch, "package delete", "main/py", "demo==1.0", answer=gone)
+    assert asked == ["Delete demo from main/py, all of it?", "Delete demo 1.0 from main/py?"]
 
 
 def test_every_call_has_the_arguments_of_its_path() -> None:
