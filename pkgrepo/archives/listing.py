@@ -20,6 +20,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Final, Literal
 
 from attrs import evolve, frozen
@@ -27,11 +28,11 @@ from attrs import evolve, frozen
 from pkgrepo.archives.streams import Bunzip2, Gunzip, PlainStream, Unzstd
 from pkgrepo.errors import Invalid
 
-from .source import Source
+from .source import PartSource, Source
 from .tar_archive import BLOCK, Member, Stream, Tar
 from .zip_archive import ZipArchive
 
-MOST_INNER: Final = 32 * 1024 * 1024  # bytes of an archive in an archive, which is held in memory
+MOST_INNER: Final = 32 * 1024 * 1024  # bytes of a packed archive in an archive, which is held in memory
 MOST_BZ2: Final = 16 * 1024 * 1024  # bytes of a bzip2 file that are read; a megabyte takes 60 ms
 LONGEST_TEXT: Final = 64 * 1024  # bytes of a file that is read
 
@@ -76,8 +77,17 @@ class ArchiveListing:
     complete: bool
 
 
-# An entry, and how its content is read: at most so many bytes.
-_Found = tuple[ArchiveEntry, Callable[[int], bytes]]
+@frozen
+class Found:
+    """
+    An entry that is come by; its content can be read until the next one is.
+
+    ``read`` is all of it, which raises ``Invalid`` if that is more than so many bytes; ``head`` the first bytes.
+    """
+
+    entry: ArchiveEntry
+    read: Callable[[int], bytes]
+    head: Callable[[int], bytes]
 
 
 def is_archive(filename: str) -> bool:
@@ -97,15 +107,15 @@ def list_archive(
     """
     listed: list[ArchiveEntry] = []
     digested = 0
-    for found in _entries(Source(content, filename), limits.unpacked):
+    for found in walk_archive(Source(content, filename), limits.unpacked):
         if found is None or len(listed) >= limits.listed:
             return ArchiveListing(tuple(listed), complete=False)
-        entry, read = found
+        entry = found.entry
         if digests and entry.kind == "file" and entry.size <= limits.digested:
             digested += entry.size
             if digested > limits.unpacked:
                 return ArchiveListing(tuple(listed), complete=False)
-            entry = evolve(entry, sha256=hashlib.sha256(read(limits.digested)).hexdigest())
+            entry = evolve(entry, sha256=hashlib.sha256(found.read(limits.digested)).hexdigest())
         listed.append(entry)
     return ArchiveListing(tuple(listed), complete=True)
 
@@ -117,15 +127,15 @@ def read_text_entry(content: int | bytes, filename: str, name: str, limits: List
     :raises Invalid: the file is longer than ``LONGEST_TEXT``, or no text; or the archive cannot be read
     """
     source = Source(content, filename)
-    for found in _entries(source, limits.unpacked):
+    for found in walk_archive(source, limits.unpacked):
         if found is None:
             return None
-        entry, read = found
+        entry = found.entry
         if entry.name != name or entry.kind != "file":
             continue
         if entry.size > LONGEST_TEXT:
             raise source.refuse(f"has a {name} of more than {LONGEST_TEXT} bytes: download the whole file")
-        data = read(LONGEST_TEXT)
+        data = found.read(LONGEST_TEXT)
         try:
             text = data.decode()
         except UnicodeDecodeError:
@@ -153,15 +163,19 @@ def find_readme(content: int | bytes, filename: str) -> tuple[str, str] | None:
     return None
 
 
-def _entries(source: Source, most: int) -> Iterator[_Found | None]:
-    """The entries of an archive; None in place of what is behind ``most`` unpacked bytes."""
+def walk_archive(source: Source, most: int, most_packed: int = MOST_BZ2) -> Iterator[Found | None]:
+    """
+    The entries of an archive; None in place of what is behind ``most`` unpacked bytes. Blocks.
+
+    :raises Invalid: it is damaged, or no archive; or bzip2 data have more than ``most_packed`` bytes
+    """
     name = source.name.lower()
     if name.endswith(_ZIP):
         return _of_zip(ZipArchive(source))
     if name.endswith(_TAR_GZ):
         return _of_tar(source, Gunzip(source), most)
     if name.endswith(".tar.bz2"):
-        return _of_tar(source, Bunzip2(source, most_packed=MOST_BZ2, most=most), most)
+        return _of_tar(source, Bunzip2(source, most_packed=most_packed, most=most), most)
     if name.endswith(".tar"):
         return _of_tar(source, PlainStream(source), most)
     if name.endswith(".gem"):
@@ -171,21 +185,21 @@ def _entries(source: Source, most: int) -> Iterator[_Found | None]:
     raise source.refuse("is no archive that can be looked into")
 
 
-def _of_zip(archive: ZipArchive) -> Iterator[_Found]:
+def _of_zip(archive: ZipArchive) -> Iterator[Found]:
     for entry in archive.entries.values():
         kind: Literal["file", "folder"] = "folder" if entry.is_folder else "file"
-        read = _reader(archive, entry.name)
-        yield ArchiveEntry(entry.name, kind, entry.size), read
+        shown = ArchiveEntry(entry.name, kind, entry.size)
+        yield Found(shown, partial(_read_zipped, archive, entry.name), partial(archive.head, entry.name))
 
 
-def _reader(archive: ZipArchive, name: str) -> Callable[[int], bytes]:
-    return lambda limit: archive.read(name, limit) or b""
+def _read_zipped(archive: ZipArchive, name: str, limit: int) -> bytes:
+    return archive.read(name, limit) or b""
 
 
-def _of_tar(source: Source, stream: Stream, most: int) -> Iterator[_Found | None]:
+def _of_tar(source: Source, stream: Stream, most: int) -> Iterator[Found | None]:
     tar, unpacked = Tar(source, stream), 0
     for member in tar:
-        yield _entry(member), tar.read
+        yield Found(_entry(member), tar.read, tar.head)
         # The rest of the member is decompressed next, and the header behind it.
         unpacked += BLOCK + member.size
         if unpacked > most:
@@ -198,23 +212,22 @@ def _entry(member: Member) -> ArchiveEntry:
     return ArchiveEntry(name, "link" if link else "folder" if member.is_folder else "file", member.size, link)
 
 
-def _of_gem(source: Source, most: int) -> Iterator[_Found | None]:
-    outer = Tar(source, PlainStream(source))
-    for member in outer:
+def _of_gem(source: Source, most: int) -> Iterator[Found | None]:
+    stream = PlainStream(source)
+    for member in Tar(source, stream):
         if member.name == _GEM_DATA:
-            inner = Source(outer.read(MOST_INNER), source.name)
+            inner = PartSource(source, stream.position, member.size)
             yield from _of_tar(inner, Gunzip(inner), most)
             return
     raise source.refuse(f"has no {_GEM_DATA}")
 
 
-def _of_conda(source: Source, most: int) -> Iterator[_Found | None]:
+def _of_conda(source: Source, most: int) -> Iterator[Found | None]:
     archive = ZipArchive(source)
     for name in sorted(archive.entries):  # info-... comes before pkg-...
         if name.endswith(".tar.zst"):
-            packed = archive.read(name, MOST_INNER) or b""
-            inner = Source(packed, source.name)
-            yield from _of_tar(inner, Unzstd(inner, packed), most)
+            inner = archive.stored(name) or Source(archive.read(name, MOST_INNER) or b"", source.name)
+            yield from _of_tar(inner, Unzstd(inner), most)
 
 
 def _printable(name: str) -> str:

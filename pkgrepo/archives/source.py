@@ -99,6 +99,21 @@ class Source:
         return Invalid(f"{self.name} {why}", "content")
 
 
+class PartSource(Source):
+    """A file that is inside another one as it is, from an offset on; ``outer`` is read only as far as it is asked."""
+
+    def __init__(self, outer: Source, start: int, size: int) -> None:
+        super().__init__(b"", outer.name, outer.limits)
+        self.size = size
+        self._outer, self._start = outer, start
+
+    def read(self, start: int, count: int) -> bytes:
+        """See the base class."""
+        if not 0 <= start <= start + count <= self.size:
+            raise self.refuse("is truncated")
+        return self._outer.read(self._start + start, count)
+
+
 @define
 class PartMissing(PkgrepoError):  # noqa: N818 - named for what is the case
     """The bytes from ``start`` to ``end`` (exclusive) of a file are not there."""

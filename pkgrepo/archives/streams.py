@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import bz2
-import io
 import zlib
 from abc import ABC, abstractmethod
-from typing import Final
+from typing import IO, Final, cast
 
 import zstandard
 
@@ -17,6 +16,7 @@ MOST_STREAMS = 1000  # gzip or bzip2 streams in one file: an empty one costs tim
 WINDOW: Final = 128 * 1024 * 1024  # bytes; the largest that zstd itself takes without being told (--ultra -22)
 BLOCK_SIZE: Final = 64  # bytes of the data per block, beyond FREE_BLOCKS; a block usually has kilobytes
 FREE_BLOCKS: Final = 1000
+MOST_BLOCKS: Final = 1_000_000  # a block usually unpacks to 128 KiB
 _MAGIC: Final = 0xFD2FB528
 _RLE, _RESERVED = 1, 3
 
@@ -239,12 +239,12 @@ class Unzstd(UnpackedStream):
     :raises Invalid: it is not one frame
     """
 
-    def __init__(self, source: Source, data: bytes) -> None:
+    def __init__(self, source: Source) -> None:
         super().__init__(source)
-        if _frame_end(source, data) != len(data):
+        if _frame_end(source) != source.size:
             raise source.refuse("has data after its zstd frame")
         decompressor = zstandard.ZstdDecompressor(max_window_size=WINDOW)
-        self._reader = decompressor.stream_reader(io.BytesIO(data))
+        self._reader = decompressor.stream_reader(cast("IO[bytes]", PlainStream(source)))
 
     def _next_piece(self) -> bytes:
         try:
@@ -253,19 +253,19 @@ class Unzstd(UnpackedStream):
             raise self._source.refuse("is damaged, or has a zstd window that is too large") from None
 
 
-def _frame_end(source: Source, data: bytes) -> int:
-    """The offset behind the frame that data begin with (RFC 8878 section 3.1.1)."""
-    if len(data) < 6 or int.from_bytes(data[:4], "little") != _MAGIC:
+def _frame_end(source: Source) -> int:
+    """The offset behind the frame that a file begins with (RFC 8878 section 3.1.1)."""
+    if source.size < 6 or int.from_bytes(source.read(0, 4), "little") != _MAGIC:
         raise source.refuse("is not zstd data, or is truncated")
-    descriptor = data[4]
+    descriptor = source.read(4, 1)[0]
     single_segment = descriptor >> 5 & 1
     content_size = (single_segment, 2, 4, 8)[descriptor >> 6]
     at = 5 + (1 - single_segment) + (0, 1, 2, 4)[descriptor & 3] + content_size
-    for _ in range(len(data) // BLOCK_SIZE + FREE_BLOCKS):
-        header = int.from_bytes(data[at : at + 3], "little")
+    for _ in range(min(source.size // BLOCK_SIZE, MOST_BLOCKS) + FREE_BLOCKS):
+        header = int.from_bytes(source.read(at, min(3, max(0, source.size - at))), "little")
         kind, size = header >> 1 & 3, header >> 3
         at += 3 + (1 if kind == _RLE else size)
-        if at > len(data) or kind == _RESERVED:
+        if at > source.size or kind == _RESERVED:
             raise source.refuse("is damaged or truncated zstd data")
         if header & 1:
             return at + 4 * (descriptor >> 2 & 1)

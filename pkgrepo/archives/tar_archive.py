@@ -104,6 +104,14 @@ class Tar:
             raise self._source.refuse(f"has an entry of more than {limit} bytes where less is allowed")
         return self._read_content(self._left)
 
+    def head(self, count: int) -> bytes:
+        """
+        The next ``count`` bytes of the content of the current member; fewer at its end.
+
+        :raises Invalid: the archive is truncated
+        """
+        return self._read_content(min(count, self._left))
+
     def pieces(self) -> Iterator[bytes]:
         """
         Iterate over the content of the current member, of whatever size, in pieces of at most ``limits.piece`` bytes.

@@ -19,7 +19,7 @@ from attrs import frozen
 
 from pkgrepo.archives.source import check_entry_name, entries_budget, unpacked_budget
 
-from .source import Source
+from .source import PartSource, Source
 
 _END = struct.Struct("<4s4H2IH")  # 4.3.16
 _END64 = struct.Struct("<4sQ2H2I4Q")  # 4.3.14
@@ -44,6 +44,8 @@ _IS_UTF8: Final = 0x0800
 
 _ZIP64_EXTRA: Final = 0x0001
 _UNICODE_PATH_EXTRA: Final = 0x7075  # 4.6.9: a second name, which some readers prefer
+
+HEAD_PACKED: Final = 1024  # bytes; a block of deflate may begin with tables of some hundred (RFC 1951 section 3.2.7)
 
 _REGULAR, _FOLDER, _UNKNOWN = 0o10, 0o04, 0  # the file type of a Unix mode
 
@@ -144,6 +146,26 @@ class ZipArchive:
             yield piece
         if size != entry.size or crc != entry.crc:
             raise self._source.refuse(f"has a {name} that is damaged")
+
+    def head(self, name: str, count: int) -> bytes:
+        """
+        The first ``count`` bytes of a member, or all of a shorter one; nothing is verified.
+
+        :raises KeyError: there is no such member; :raises Invalid: it is damaged
+        """
+        entry = self.entries[name]
+        data = self._source.read(self._data[name], min(entry.packed, count + HEAD_PACKED))
+        if entry.method == DEFLATED:
+            try:
+                data = zlib.decompressobj(-zlib.MAX_WBITS).decompress(data, count)
+            except zlib.error:
+                raise self._source.refuse(f"has a {name} that is damaged") from None
+        return data[:count]
+
+    def stored(self, name: str) -> Source | None:
+        """A member that is not compressed, as a file of its own; None for one that is. Nothing is verified."""
+        entry = self.entries[name]
+        return PartSource(self._source, self._data[name], entry.packed) if entry.method == STORED else None
 
     def _unpacked(self, entry: Entry) -> Iterator[bytes]:
         packed, most = self._packed(entry), self._source.limits.piece

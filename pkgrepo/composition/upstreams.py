@@ -187,6 +187,7 @@ class ProxyParts:
             judges=judges,
             companions={name: each.companion for name, each in core.formats.items() if each.companion is not None},
             ahead=ReadAhead(
+                catalog=core.catalog,
                 own=own,
                 judges=judges,
                 documents=self.documents,

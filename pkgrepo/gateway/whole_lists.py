@@ -201,7 +201,7 @@ class WholeLists:
                 if not held.document.found and member.id == repository.id:
                     raise held.missing(self._question.name)
                 policy = each.policy
-                if facts is None and policy is not None and (policy.reads_metadata or policy.reads_digests):
+                if facts is None and policy is not None and (policy.reads_metadata or policy.reads_bytes):
                     facts = await services.catalog.look(serial_of_format, member.format)
             members.append((each, held))
         hosted = [each.repository.id for each, held in members if held is None]

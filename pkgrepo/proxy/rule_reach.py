@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import BlobMissing, Invalid, NotFound
@@ -20,8 +20,8 @@ from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.parts.layout import PartsDamaged
 from pkgrepo.proxy.resolving.resolver import Resolver
 from pkgrepo.repositories.format import StoredFormat
-from pkgrepo.repositories.policy.conditions import SERVER, CompiledRule, Placed
-from pkgrepo.repositories.policy.facts import facts_of_image, order_of
+from pkgrepo.repositories.policy.conditions import CONTENTS, SERVER, CompiledRule, Placed
+from pkgrepo.repositories.policy.facts import facts_of_image, known_contents, order_of
 from pkgrepo.repositories.policy.judge import Judge
 from pkgrepo.repositories.policy.rules import PackageRules
 from pkgrepo.repositories.policy.schema import PolicyRule
@@ -99,7 +99,9 @@ class RuleReach:
                 found = facts_of_image(repository, key, find_relations(r, repository.id, key, digest))
                 yield rule.matches(found, self.now_ms).met
             return
-        for stored in self._judge(rule, repository, key).stored(r, package_id):
+        judge = self._judge(rule, repository, key)
+        judge = evolve(judge, facts=known_contents(r, format_, key, rule.needs))
+        for stored in judge.stored(r, package_id):
             every = [facts for _, facts in stored.files] or [stored.facts]
             yield any(rule.matches(facts, self.now_ms).met for facts in every)
 
@@ -119,7 +121,7 @@ class RuleReach:
 
     def _judge(self, rule: CompiledRule, repository: Repository, key: str) -> Judge:
         rules = PackageRules(key, [rule], {}, rule.needs, "")
-        return Judge(self.formats[repository.format], rules, repository, self.now_ms)
+        return Judge(self.formats[repository.format], rules, repository, self.now_ms, own=rule.needs & CONTENTS)
 
 
 def _packages_of(

@@ -7,6 +7,7 @@ from typing import Any
 
 from attrs import field, frozen
 
+from pkgrepo.archives.inside import Word
 from pkgrepo.auth.permissions.format_rights import FormatRights
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import BlobInfo, Package, Repository, RepositoryType
@@ -165,6 +166,11 @@ class PackageUrls:
     digest_types: frozenset[str] = frozenset()
 
 
+# What the file at a path has inside, given as a descriptor or as bytes. Blocks, and raises ``Invalid`` if the file
+# cannot be read to its end.
+LooksInside = Callable[[int | bytes, str], frozenset[Word]]
+
+
 def index_nothing(index: PackageIndex, change: Change) -> None:
     """Every list is read from the catalog on request."""
 
@@ -186,6 +192,8 @@ class StoredFormat:
     With ``single_file`` a version has one file, beside those that belong to it.
     ``runs_at_install`` tells whether a program of a version runs when it is installed, from its metadata and the paths
     of its files; None if that is not known, also as a whole.
+
+    ``inside`` is how the contents of files are looked into for rules; None where nothing does.
 
     ``public_path`` is the path at which a file is served while its version is not yanked; it may have another one then.
 
@@ -221,6 +229,7 @@ class StoredFormat:
     single_file: bool = False
     purls: Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Sequence[str]] | None = None
     runs_at_install: Callable[[Mapping[str, Any], Sequence[str]], bool | None] | None = None
+    inside: LooksInside | None = None
     public_path: Callable[[str], str] = lambda path: path
     accepts: Callable[[str, str], bool | None] = lambda _dependency, _version: None
     ranges: Ranges = NO_VERSIONS

@@ -30,7 +30,7 @@ from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.conditions import CACHED, DAY_MS, HOSTED, SERVER, Facts, Placed
 from pkgrepo.repositories.policy.effective import CompanionRules, is_companion, origin_of
-from pkgrepo.repositories.policy.facts import advisories_on, facts_of_image, order_of
+from pkgrepo.repositories.policy.facts import advisories_on, facts_of_image, known_contents, order_of
 from pkgrepo.repositories.policy.image_judge import ImageJudge
 from pkgrepo.repositories.policy.judge import Judge, Origins
 from pkgrepo.repositories.policy.rules import SERVED, PackageRules, RuleSet, Verdict
@@ -321,7 +321,14 @@ class Trial:
             known = advisories_on(r, self.format, key)
         complete = state is not None and state.complete
         judge = Judge(
-            self.format, rules, self.repository, self.now_ms, known=known, complete=complete, origins=self.origins
+            self.format,
+            rules,
+            self.repository,
+            self.now_ms,
+            known=known,
+            complete=complete,
+            origins=self.origins,
+            facts=known_contents(r, self.format, key, rules.needs),
         )
         # what a file is made of has rules and times of its own
         trials, gil = Trials(rules, judge.decide, each=self.origins is not None), GilReleaser()

@@ -107,7 +107,7 @@ def _read_conda(source: Source, name: FileName) -> dict[str, bytes]:
     _check_version(source, archive.read(METADATA, METADATA_SIZE) or b"")
     packed = archive.read(info, INFO_SIZE) or b""
     inner = Source(packed, f"{info} in {source.name}")
-    return read_info(inner, Unzstd(inner, packed), whole=True)
+    return read_info(inner, Unzstd(inner), whole=True)
 
 
 def _read_tar_bz2(source: Source, limits: Bz2Limits) -> dict[str, bytes]:

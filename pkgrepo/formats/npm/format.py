@@ -9,6 +9,7 @@ from pkgrepo.formats.npm import paths
 from pkgrepo.formats.npm.audit.matching import ECOSYSTEM
 from pkgrepo.formats.npm.change.requests import change_tag
 from pkgrepo.formats.npm.document_requests import take_file
+from pkgrepo.formats.npm.inside import look
 from pkgrepo.formats.npm.packument.document import FULL, SHORT
 from pkgrepo.formats.npm.packument.requests import Caches
 from pkgrepo.formats.npm.packument.splicing import KINDS, find_latest, make_packuments, read_parts, rewind, splice
@@ -66,6 +67,7 @@ def npm() -> Format:
         versions=VersionKinds(sort=lambda text: parse_version(padded(text)).sort, prerelease=is_prerelease),
         single_file=True,
         runs_at_install=lambda meta, _paths: bool(meta.get("hasInstallScript")) if meta else None,
+        inside=look,
         accepts=accepts,
         ranges=RANGES,
         ecosystem=ECOSYSTEM,

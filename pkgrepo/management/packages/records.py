@@ -7,7 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Repository, Version
+from pkgrepo.repositories.format import StoredFormat
+from pkgrepo.repositories.policy.conditions import CONTENTS
+from pkgrepo.repositories.policy.facts import known_contents
 from pkgrepo.repositories.upkeep.promotion import ATTRIBUTE
 from pkgrepo.storage.catalog.packages.text_index import license_of, people_of
 
@@ -24,6 +28,7 @@ _LINKS = (
     ("download_url", "Download"),
 )
 
+Contents = Mapping[str, Sequence[str]]  # words for what files have inside, by digests such as sha256:<hex>
 _SEPARATORS = re.compile(r"[,\s]+")
 
 
@@ -37,12 +42,13 @@ def version_record(
     repository_url: str,
     *,
     shows_urls: bool,
+    contents: Contents,
 ) -> VersionRecord:
     """
     The record of a version; licence, keywords, links and dependencies are taken from its metadata.
 
-    ``totals`` are the number and the size of all its files. With ``shows_urls`` it has the addresses that cached files
-    came from.
+    ``totals`` are the number and the size of all its files, ``contents`` what is known to be inside. With
+    ``shows_urls`` it has the addresses that cached files came from.
     """
     meta = {**facts_of(files), **{key: value for key, value in version.meta.items() if value}}
     return VersionRecord.from_attributes(
@@ -56,7 +62,7 @@ def version_record(
         requirements=list(requirements),
         maintainers=people_of(meta),
         tags=list(tags),
-        files=[file_record(file, repository_url, shows_url=shows_urls) for file in files],
+        files=[file_record(file, repository_url, shows_url=shows_urls, contents=contents) for file in files],
         file_count=totals[0],
         promoted=PromotedFrom.of(next((each.attrs[ATTRIBUTE] for each in files if ATTRIBUTE in each.attrs), None)),
         size=totals[1],
@@ -69,14 +75,22 @@ def facts_of(files: Sequence[File]) -> Mapping[str, Any]:
     return next((each.attrs[FACTS] for each in files if FACTS in each.attrs), {})
 
 
-def file_record(file: File, repository_url: str, *, shows_url: bool) -> FileRecord:
+def contents_of(r: Reader, format_: StoredFormat, package: str) -> Contents:
+    """What is known to be inside the files of a package (a key), by their digests."""
+    known = known_contents(r, format_, package, CONTENTS)
+    return {name: each.contents for name, each in known.items() if each.contents is not None}
+
+
+def file_record(file: File, repository_url: str, *, shows_url: bool, contents: Contents) -> FileRecord:
     """The record of a file."""
+    inside = contents.get(f"sha256:{file.sha256}")
     return FileRecord.from_attributes(
         file,
         name=file.path.rsplit("/", 1)[-1],
         url=file_url(repository_url, file.path),
         digests=dict(file.digests),
         uploaded_at=file.created_at,
+        contents=None if inside is None else list(inside),
         upstream=OriginRecord.of(file.origin, shows_url=shows_url),
     )
 

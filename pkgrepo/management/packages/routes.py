@@ -17,7 +17,7 @@ from pkgrepo.management.packages import images
 from pkgrepo.management.packages.advisories import known_of_package, worst_of, worst_of_packages
 from pkgrepo.management.packages.contents import TreeEntry
 from pkgrepo.management.packages.image_contents import Platforms, platforms_of
-from pkgrepo.management.packages.records import file_record, file_url, repository_url, version_record
+from pkgrepo.management.packages.records import contents_of, file_record, file_url, repository_url, version_record
 from pkgrepo.management.packages.refused import find_refusal
 from pkgrepo.management.packages.schema import (
     DailyDownloads,
@@ -154,7 +154,10 @@ async def show_version(call: Call, version: str) -> VersionRecord:
     address = repository_url(call.base_url, call.repository)
     may_edit = await call.may(Action.EDIT, call.repository)
     needed = await _requirements(call, found)
-    record = version_record(package.name, found, held, totals, names, needed, address, shows_urls=may_edit)
+    inside = await call.catalog.scan(contents_of, call.format, package.key)
+    record = version_record(
+        package.name, found, held, totals, names, needed, address, shows_urls=may_edit, contents=inside
+    )
     refused = await find_refusal(call, package, found.text)
     record.refused = None if refused is None else str(refused)
     return record
@@ -333,13 +336,14 @@ async def list_files(call: Call, version: str) -> Page[FileRecord]:
     if images.are_in(call):
         shown = await images.version(call, await call.find_package(), version)
         return call.page_request.page_of_sorted(shown.files, PART_ORDERS[order.name], lambda each: each)
-    _, found = await call.find_version(version)
+    package, found = await call.find_version(version)
     address, may_edit = repository_url(call.base_url, call.repository), await call.may(Action.EDIT, call.repository)
+    inside = await call.catalog.scan(contents_of, call.format, package.key)
     return await call.page(
         list_files_of_version,
         found.id,
         by=order,
-        show=lambda each: file_record(each, address, shows_url=may_edit),
+        show=lambda each: file_record(each, address, shows_url=may_edit, contents=inside),
         count=(_count_files, found.id),
     )
 

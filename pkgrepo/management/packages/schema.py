@@ -210,6 +210,13 @@ class FileRecord(Record):
     media_type: MediaType
     digests: Annotated[dict[str, str], meaning("Digests in hex, by algorithm.")]
     uploaded_at: Annotated[datetime, meaning("When it was uploaded, or fetched.")]
+    contents: Annotated[
+        list[str] | None,
+        meaning(
+            "What its bytes have inside, as rules ask for it: install_script, native_build, pth, executable, "
+            "native_binary; locked alone if that could not be read, null until a rule has asked for it."
+        ),
+    ] = None
     upstream: Annotated[OriginRecord | None, meaning("Where a cached file came from; null unless it is cached.")] = None
 
 

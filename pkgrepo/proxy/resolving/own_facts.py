@@ -1,10 +1,11 @@
 """
-What rules ask of the files of upstreams, read before the first byte of such a file is sent.
+What rules ask of files, read before the first byte of such a file is sent.
 
 ==============================  ====================================================================================
 a rule asks for                 it is read of
 ==============================  ====================================================================================
-digests that are not announced  the whole file, which is kept when it is verified
+digests that are not announced  the whole file of an upstream, which is kept when it is verified
+what a file has inside          the whole file, also one that was published here
 what documents do not tell      the files that describe it (``OwnFacts``): the metadata beside it, those of its
                                 version, or the file itself
 ==============================  ====================================================================================
@@ -15,9 +16,10 @@ is noted of it that a rule is about. If an upstream fails meanwhile, the request
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from attrs import define, evolve, field, frozen
@@ -37,11 +39,13 @@ from pkgrepo.proxy.parts.values import FileSource
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.format import StoredFormat
+from pkgrepo.repositories.policy.conditions import CONTENTS
 from pkgrepo.repositories.policy.facts import PUBLISHED, declared, digests_of
 from pkgrepo.repositories.policy.judge import Judge
 from pkgrepo.repositories.policy.rules import PackageRules
 from pkgrepo.repositories.policy.schema import Datum
 from pkgrepo.storage.catalog.file_facts import (
+    LOCKED,
     STRONG,
     FileFacts,
     described_name,
@@ -51,6 +55,8 @@ from pkgrepo.storage.catalog.file_facts import (
     place_of,
 )
 from pkgrepo.storage.catalog.packages import files
+
+MOST: Final = sys.maxsize
 
 Inspect = Callable[[Pool, int, File, Callable[[int | bytes], Any]], Awaitable[Any]]
 
@@ -70,9 +76,10 @@ class Wanted:
         if known is None:
             return False
         digests = {each.partition(":")[0] for each in known.digests}
-        declared = known.licences is not None or not {*self.data} - {"age"}
+        declared = known.licences is not None or not {*self.data} - {"age", "contents"}
         dated = known.published_ms is not None or "age" not in self.data
-        return (known.unreadable or (declared and dated)) and digests.issuperset(self.algorithms)
+        inside = known.contents is not None or "contents" not in self.data
+        return (known.unreadable or (declared and dated)) and inside and digests.issuperset(self.algorithms)
 
 
 _Place = tuple[int, str, str, Wanted]  # repository, package, name: versions of two packages may have one text
@@ -99,15 +106,16 @@ class OwnFactsOfFiles:
     def _own(self, format: str) -> OwnFacts:
         return self._proxied[format].own_facts
 
-    def asked(self, judge: Judge) -> Collection[str]:
+    def asked(self, judge: Judge) -> frozenset[Datum]:
         """The data that the rules of a judge ask for, and that only files tell."""
-        return asked_of_files(judge.rules, self._own(judge.member.format))
+        return asked_of_files(judge.rules, judge.own)
 
-    async def of_listed(self, judge: Judge, remote: RemoteFile, *, digests: bool = True) -> Judge:
+    async def of_listed(self, judge: Judge, remote: RemoteFile, *, digests: bool = True, largest: int = MOST) -> Judge:
         """
         The judge, with what its rules ask of a file that a document of an upstream lists.
 
-        Without ``digests`` the whole file is not read for these alone.
+        Without ``digests`` the whole file is not read for these alone, nor for what one of more than ``largest`` bytes
+        has inside.
 
         :raises NotFound: the upstream does not have it; :raises UpstreamFailed: it cannot be had from there
         :raises StorageFull, StorageFailed: it cannot be stored
@@ -116,7 +124,10 @@ class OwnFactsOfFiles:
         both = [main, remote] if remote.source.path != main.source.path else [main]
         for each in both:
             missing = judge.rules.algorithms - each.source.digests.keys() if digests else ()
-            wanted = Wanted(frozenset(self.asked(judge) if each is main else ()), frozenset(missing))
+            data = self.asked(judge) if each is main else frozenset[Datum]()
+            if (each.source.size or 0) > largest:
+                data -= CONTENTS
+            wanted = Wanted(data, frozenset(missing))
             if not wanted:
                 continue
             proxy, names = each.repository, names_of(each.source.digests, each.repository.id, each.source.path)
@@ -129,22 +140,24 @@ class OwnFactsOfFiles:
         return judge
 
     async def of_kept(self, judge: Judge, file: File) -> Judge:
-        """The judge, with what its rules ask of a file that a proxy keeps. It raises what ``of_listed`` raises."""
-        own, data = self._own(judge.member.format), frozenset(self.asked(judge))
+        """The judge, with what its rules ask of a file that is kept. It raises what ``of_listed`` raises."""
+        own, data, unread = self._own(judge.member.format), self.asked(judge), frozenset[Datum]()
         if not data or own.of_versions:
-            return judge
+            return evolve(judge, own=unread)
         main: File | None = file
         if (path := own.main_of(file.path)) != file.path:
             main = await self._catalog.look(files.find_file, file.repository_id, path)
-        if main is None and file.path not in own.described_by(path):
-            return judge
+        if main is None:  # what that has inside is read when it is asked for
+            data, unread = data - CONTENTS, judge.own & CONTENTS
+            if not data or file.path not in own.described_by(path):
+                return evolve(judge, own=unread)
         main = main or file
         name, wanted = f"sha256:{main.sha256}", Wanted(data)
         known = judge.facts.get(name)
         if known is None or not wanted.is_in(known):
-            read = partial(self._read_kept, judge, main, known)
+            read = partial(self._read_kept, judge, main, known, data)
             known = await self._in_flight.run((file.repository_id, judge.rules.package, name, wanted), read)
-        return evolve(judge, facts={**judge.facts, name: known, f"sha256:{file.sha256}": known})
+        return evolve(judge, own=unread, facts={**judge.facts, name: known, f"sha256:{file.sha256}": known})
 
     async def of_version(self, judge: Judge, request: FileRequest) -> Judge:
         """
@@ -211,16 +224,19 @@ class OwnFactsOfFiles:
         """What is known then, and by which name: what another file says is known in this repository alone."""
         name = _name_of(remote)
         facts = judge.facts.get(name, FileFacts())
-        kept = await (self._fetching.finish if wanted.algorithms else self._fetching.find)(remote)
+        whole = wanted.algorithms or "contents" in wanted.data
+        kept = await (self._fetching.finish if whole else self._fetching.find)(remote)
         if kept is not None:
             facts = msgspec.structs.replace(facts, digests=tuple(sorted(digests_of(kept.digests, kept.sha256))))
         if wanted.data:
             described = kept or await self._description_of(remote)
-            facts = await self._read(judge, described, facts)
+            facts = await self._read(judge, described, facts, wanted.data)
             if described.path != remote.source.path:
                 name = described_name(name, remote.repository.id)
         if facts != judge.facts.get(name):
             await self._note(judge, name, facts, shown=self._shows(judge, remote, facts))
+        if kept is not None and "contents" in wanted.data:  # by which it is asked for from now on
+            await self._note(judge, f"sha256:{kept.sha256}", facts, shown=True)
         return name, facts
 
     async def _description_of(self, remote: RemoteFile) -> File:
@@ -234,11 +250,12 @@ class OwnFactsOfFiles:
                 continue
         return await self._fetching.finish(last or remote)
 
-    async def _read_kept(self, judge: Judge, file: File, known: FileFacts | None) -> FileFacts:
+    async def _read_kept(self, judge: Judge, file: File, known: FileFacts | None, data: Collection[str]) -> FileFacts:
         found = tuple(sorted(digests_of(file.digests, file.sha256)))
-        facts = await self._read(judge, file, msgspec.structs.replace(known or FileFacts(), digests=found))
+        facts = await self._read(judge, file, msgspec.structs.replace(known or FileFacts(), digests=found), data)
+        shown = not {*data} - CONTENTS and facts.contents == () and not facts.unreadable
         for name in (f"sha256:{file.sha256}", *([place_of(file.repository_id, file.path)] if _unnamed(file) else ())):
-            await self._note(judge, name, facts)
+            await self._note(judge, name, facts, shown=shown)
         return facts
 
     async def _read_described(self, judge: Judge, request: FileRequest, name: str) -> FileFacts:
@@ -250,7 +267,7 @@ class OwnFactsOfFiles:
             return known
         own = judge.facts.get(f"sha256:{file.sha256}")
         if own is None:
-            own = await self._read(judge, file, FileFacts())
+            own = await self._read(judge, file, FileFacts(), self.asked(judge))
             await self._note(judge, f"sha256:{file.sha256}", own)
         facts = msgspec.structs.replace(
             known,
@@ -263,8 +280,25 @@ class OwnFactsOfFiles:
             await self._note(judge, name, facts)
         return facts
 
-    async def _read(self, judge: Judge, file: File, facts: FileFacts) -> FileFacts:
-        """The facts with what the metadata in a kept file say."""
+    async def _read(self, judge: Judge, file: File, facts: FileFacts, data: Collection[str]) -> FileFacts:
+        """The facts with what a kept file tells of the data that are asked for."""
+        if "contents" in data:
+            facts = msgspec.structs.replace(facts, contents=await self._look_inside(judge, file))
+        return await self._read_metadata(judge, file, facts) if {*data} - CONTENTS else facts
+
+    async def _look_inside(self, judge: Judge, file: File) -> tuple[str, ...]:
+        look = self._formats[judge.member.format].inside
+        assert look is not None, "rules ask for what there is"
+        try:
+            found: Collection[str] = await self._inspect(
+                self._pool, file.storage_id, file, lambda content: look(content, file.path)
+            )
+        except Invalid as error:
+            self._failures.failed(error, reason=f"{judge.member.path}/{file.path}: {error}")
+            return LOCKED
+        return tuple(sorted(found))
+
+    async def _read_metadata(self, judge: Judge, file: File, facts: FileFacts) -> FileFacts:
         own = self._own(judge.member.format)
         try:
             meta = await self._inspect(
@@ -286,7 +320,11 @@ class OwnFactsOfFiles:
 
     def _shows(self, judge: Judge, remote: RemoteFile, facts: FileFacts) -> bool:
         """Whether the document says the same of a file: those that are made of it stay as they are."""
-        if judge.declares is None or facts.unreadable or "digests" in judge.rules.needs:
+        if facts.unreadable or facts.contents or "digests" in judge.rules.needs:
+            return False
+        if not self.asked(judge) - CONTENTS:
+            return True
+        if judge.declares is None:
             return False
         try:
             said = judge.declares.read(remote.entry.fragments)
@@ -299,10 +337,10 @@ class OwnFactsOfFiles:
         await self._catalog.write(note_facts, *place, facts, self._clock.now_ms(), shown=shown)
 
 
-def asked_of_files(rules: PackageRules, own: OwnFacts) -> frozenset[Datum]:
-    """The data that rules ask for, and that only files tell. A view of the past asks for the age of everything."""
+def asked_of_files(rules: PackageRules, own: frozenset[Datum]) -> frozenset[Datum]:
+    """The data that rules ask for, of those that only files tell. A view of the past asks for the age of everything."""
     of_view: frozenset[Datum] = frozenset({"age"}) if rules.at_ms is not None else frozenset()
-    return (rules.needs | of_view) & own.data
+    return (rules.needs | of_view) & own
 
 
 def _name_of(remote: RemoteFile) -> str:

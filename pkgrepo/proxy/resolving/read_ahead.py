@@ -2,13 +2,14 @@
 Reads what rules ask of the newest files of a package before its document is made.
 
 Documents of upstreams do not tell all of that, so that a client could choose a file that is then refused. One file of
-the newest version is read; if a rule refuses it, the other files of that version are, and then the version before.
+the newest version is read; if a rule refuses it, the other files of that version are, and then the version before. Of a
+hosted repository all files are, which are here.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -21,6 +22,8 @@ from twisted.internet.interfaces import IReactorTime
 from pkgrepo.concurrency.single_flight import StampCache
 from pkgrepo.concurrency.together import together
 from pkgrepo.errors import NotFound, PkgrepoError
+from pkgrepo.interfaces import ICatalog, Reader
+from pkgrepo.model import File
 from pkgrepo.proxy.caching.documents import Documents
 from pkgrepo.proxy.caching.states import STALE_RETRY_MS
 from pkgrepo.proxy.format import Proxied
@@ -30,6 +33,8 @@ from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.judge import Judge
+from pkgrepo.storage.catalog.packages.files import files_of_package
+from pkgrepo.storage.catalog.packages.packages import find_package
 
 from .flat_members import FlatMember
 from .own_facts import OwnFactsOfFiles
@@ -38,6 +43,7 @@ from .serving import UpstreamMember
 
 MOST_FILES: Final = 40  # of one version
 AT_ONCE: Final = 8
+LARGEST: Final = 16 * 1024 * 1024  # bytes of a file that is fetched whole
 LONGEST_S: Final = 10  # that a document waits; after that no more are read, but for those that are under way
 MOST_KEPT: Final = 2048  # packages of which is known that they were read
 READ: Final = sys.maxsize  # the time (ms) of the next reading of what was read whole
@@ -49,6 +55,7 @@ Newest = list[tuple[str, list[Entry]]]  # versions, the newest first, with the e
 class ReadAhead:
     """Reads them; ``versions`` is how many of a package at most, 0 for none. ``formats``, ``proxied`` are by name."""
 
+    _catalog: ICatalog
     _own: OwnFactsOfFiles
     _judges: PolicyJudges
     _documents: Documents
@@ -81,6 +88,34 @@ class ReadAhead:
         with suppress(LateError):
             await Deferred.fromCoroutine(work).addTimeout(LONGEST_S, self._reactor)
         return await self._judges.of(flat, judge.rules.package) or judge
+
+    async def read_stored(self, flat: FlatMember, judge: Judge) -> Judge:
+        """
+        The judge of a hosted repository, with what is known of its files when all were read; less if that takes long.
+
+        What is left is read the next time, and when it is asked for.
+        """
+        repository, package = flat.repository, judge.rules.package
+        if not self._own.asked(judge):
+            return judge
+        kept: Sequence[File]
+        serial, kept = await self._catalog.scan(_files_of, repository.id, package)
+        place, stamp = (repository.id, package), (serial, judge.rules.stamp)
+        if self._done.find(place, stamp) is not None:
+            return judge
+        work = self._done.get(place, stamp, partial(self._read_kept, judge, kept))
+        with suppress(LateError):
+            await Deferred.fromCoroutine(work).addTimeout(LONGEST_S, self._reactor)
+        return await self._judges.of(flat, package) or judge
+
+    async def _read_kept(self, judge: Judge, kept: Sequence[File]) -> int:
+        for number in range(0, len(kept), AT_ONCE):
+            await together(self._read_one(judge, each) for each in kept[number : number + AT_ONCE])
+        return READ
+
+    async def _read_one(self, judge: Judge, file: File) -> None:
+        with suppress(PkgrepoError):  # the file is shown, and judged when it is asked for
+            await self._own.of_kept(judge, file)
 
     async def _read_newest(self, member: UpstreamMember, judge: Judge) -> int:
         """Read them. Returns when it is to be tried again (ms), as far as it could not be done now."""
@@ -140,7 +175,7 @@ class ReadAhead:
             member.repository, judge.rules.package, document.route, entry.files[0], entry, document.checked_ms
         )
         try:
-            judge = await self._own.of_listed(judge, remote, digests=False)
+            judge = await self._own.of_listed(judge, remote, digests=False, largest=LARGEST)
         except NotFound:
             return False
         except PkgrepoError:  # the file is shown, and judged when it is asked for
@@ -165,6 +200,14 @@ class ReadAhead:
             entries = (parts.find_path(each, section) for each in paths)  # with all that keeping a file needs
             found.append((version, [each[0] for each in entries if each is not None]))
         return [each for each in found if each[1]]
+
+
+def _files_of(r: Reader, repository_id: int, key: str) -> tuple[int, Sequence[File]]:
+    """The serial of a package (a key), and its files without those beside them."""
+    package = find_package(r, repository_id, key)
+    if package is None:
+        return 0, ()
+    return package.serial, [each for each in files_of_package(r, package.id) if each.role is None]
 
 
 def _size(entry: Entry) -> tuple[bool, int]:

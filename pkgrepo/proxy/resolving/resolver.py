@@ -114,7 +114,7 @@ class Resolver:
             if serial is None:
                 raise NotFound("package", package)
             flat = self._flat.of(repository)[repository.id]
-            judge = None if flat.policy is None else await self._judges.of(flat, package)
+            judge = await self._hosted_judge(flat, package)
             if judge is None:
                 return self._hosted_state(repository, key, serial, None)
             config_serial = self._registry.serial
@@ -181,8 +181,13 @@ class Resolver:
     async def _owning(self, flat: FlatMember, owners: Owners) -> HostedMember:
         serial = owners.serials[flat.repository.id]
         assert serial is not None, "it has the package"
-        judge = await self._judges.of(flat, owners.name)
+        judge = await self._hosted_judge(flat, owners.name)
         return await self._judged(HostedMember(flat.repository, serial, judge), owners.name)
+
+    async def _hosted_judge(self, flat: FlatMember, package: str) -> Judge | None:
+        """The judge of a package (a key) that is hosted, with what rules ask of its files; None without rules."""
+        judge = None if flat.policy is None else await self._judges.of(flat, package)
+        return None if judge is None else await self._ahead.read_stored(flat, judge)
 
     async def _find_beside(self, owners: Owners, key: str, *, revalidate: bool) -> Found:
         """The proxies that serve a package beside hosted members; those members alone while upstreams fail."""

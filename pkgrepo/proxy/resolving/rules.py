@@ -37,9 +37,9 @@ from pkgrepo.proxy.trace import HiddenVersion, StepKind, Trace
 from pkgrepo.repositories.advisories.known import KnownAdvisories
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.format import StoredFormat
-from pkgrepo.repositories.policy.conditions import CACHED, HOSTED
+from pkgrepo.repositories.policy.conditions import CACHED, CONTENTS, HOSTED
 from pkgrepo.repositories.policy.effective import CompanionRules, origin_of
-from pkgrepo.repositories.policy.facts import advisories_on
+from pkgrepo.repositories.policy.facts import advisories_on, known_contents
 from pkgrepo.repositories.policy.judge import Judge, Origins
 from pkgrepo.repositories.policy.refusals import RuleRefused, refusal
 from pkgrepo.repositories.policy.rules import NamedRules, PackageRules, Verdict
@@ -71,9 +71,11 @@ class MemberJudges:
             return None
         declares = self.proxied.declares if self.proxied is not None and rules.reads_metadata else None
         judge = Judge(self.format, rules, self.flat.repository, self.now_ms, declares=declares, origins=self.origins)
-        if reader is not None and self._asks_files(rules) and self.proxied is not None:
+        if reader is not None and self._asks_files(rules):
             serial, facts = facts_of_package(reader, self.format.name, package)
-            judge = evolve(judge, own=self.proxied.own_facts.data, facts=facts, facts_serial=serial)
+            if self.proxied is None:  # what is published here is described by its metadata
+                facts = known_contents(reader, self.format, package, rules.needs)
+            judge = evolve(judge, own=self._own(rules), facts=facts, facts_serial=serial)
         if reader is None or not self._asks_advisories(rules):
             return judge
         return evolve(judge, known=advisories_on(reader, self.format, package), complete=self.complete)
@@ -85,12 +87,14 @@ class MemberJudges:
     def _asks_advisories(self, rules: PackageRules) -> bool:
         return self.loaded and "advisories" in rules.needs
 
+    def _own(self, rules: PackageRules) -> frozenset[Datum]:
+        """The data that only files tell; contents are if rules ask for them."""
+        inside = rules.needs & CONTENTS if self.format.inside is not None else NOTHING_UNREAD
+        return inside if self.proxied is None else self.proxied.own_facts.data | inside
+
     def _asks_files(self, rules: PackageRules) -> bool:
-        if self.proxied is None:
-            return False
-        return (
-            rules.reads_metadata or "digests" in rules.needs or "age" in asked_of_files(rules, self.proxied.own_facts)
-        )
+        described = rules.reads_metadata or "digests" in rules.needs
+        return bool(asked_of_files(rules, self._own(rules))) or (described and self.proxied is not None)
 
 
 class PolicyJudges:
@@ -298,8 +302,10 @@ class FileRules:
         judge = judge or await self._judges.of(flat, await self._judges.package_of(flat, key, file))
         if judge is None:
             return
-        if flat.repository.type is RepositoryType.PROXY:
-            judge = evolve(await self._own.of_kept(judge, file), own=NOTHING_UNREAD)
+        judge = await self._own.of_kept(judge, file)
+        unread = None if judge.origins is None else await self._catalog.look(judge.origins.unread, file)
+        if unread is not None:
+            await self._own.of_kept(*unread)
         verdict: Verdict = await self._catalog.look(judge.of_kept, file)
         if not verdict.served and judge.facts_serial is not None and "digests" in judge.rules.needs:
             await self._own.note_digests(judge, path, {**file.digests, "sha256": file.sha256}, version)

@@ -21,12 +21,15 @@ SERVER: Final = "the server"  # the owner of rules for all repositories
 HOSTED: Final = "hosted"
 CACHED: Final = "cached"
 DECLARED: Final[frozenset[Datum]] = frozenset({"licences", "install_scripts"})  # what only metadata tell
+CONTENTS: Final[frozenset[Datum]] = frozenset({"contents"})
+OF_BYTES: Final[frozenset[Datum]] = CONTENTS | {"digests"}  # what is read of the bytes of a file
 PUBLICATION: Final = "the time of publication"
 CALLED: Final[Mapping[Datum, str]] = {  # in sentences
     "age": PUBLICATION,
     "licences": "the licence",
     "advisories": "whether it has vulnerabilities",
     "install_scripts": "whether it runs a program when it is installed",
+    "contents": "what it has inside",
     "labels": "labels",
 }
 
@@ -39,7 +42,8 @@ class Facts:
     ``package`` is a key. ``versions`` are the texts by which it may be called: one, or the tags of a manifest and its
     digest. ``published_ms``, ``licences``, ``install_scripts`` and ``advisories`` are None if they are not known. With
     ``first_seen`` the upstream gives no date, and ``published_ms`` is when this server first saw it. There may be
-    further ``advisories`` unless they are ``complete``. ``unread`` are data that the file tells, and which were not
+    further ``advisories`` unless they are ``complete``. ``contents`` are what its bytes have inside, None if
+    these were not read, or could not be. ``unread`` are data that the file tells, and which were not
     read for this question: whether they are missing is decided when the file is asked for.
     ``digests`` are those of the file, of all files of a version, or of a manifest and those around it, as
     ``sha256:<hex>``. ``source`` is ``HOSTED`` or ``CACHED``; ``route`` is the name of the upstream's route. ``labels``
@@ -58,6 +62,7 @@ class Facts:
     digests: frozenset[str] = frozenset()
     licences: tuple[str, ...] | None = None
     install_scripts: bool | None = None
+    contents: frozenset[str] | None = None
     advisories: Sequence[Advisory] | None = None
     labels: Sequence[Mapping[str, str] | None] = ()
     added_ms: int | None = None
@@ -112,6 +117,16 @@ class CompiledRule:
         """What it does with what it is about."""
         return self.placed.rule.action
 
+    def acts(self, match: Match) -> Action:
+        """What it does by a match: where data are missing, it may say something else."""
+        by_missing = bool(match.missing) and self.placed.rule.missing == "quarantine"
+        return "quarantine" if by_missing else self.action
+
+    @property
+    def refuses(self) -> bool:
+        """Whether it may refuse anything."""
+        return self.action != "warn" or self.placed.rule.missing == "quarantine"
+
     @cached_property
     def ends_ms(self) -> int | None:
         """When it ends; None for never."""
@@ -163,6 +178,7 @@ class CompiledRule:
             "licences": lambda facts, _now_ms: self._fits_licence(facts),
             "advisories": lambda facts, _now_ms: self._fits_advisory(facts),
             "install_scripts": lambda facts, _now_ms: self._fits_scripts(facts),
+            "contents": lambda facts, _now_ms: self._fits_contents(facts),
             "labels": lambda facts, _now_ms: self._fits_labels(facts),
         }
         return [(datum, test) for datum, test in tests.items() if datum in self.needs]
@@ -214,7 +230,7 @@ class CompiledRule:
         if facts.unreadable and datum in DECLARED:
             return True
         stated = self.placed.rule.missing
-        return stated == "block" if stated is not None else datum == "age"
+        return stated != "allow" if stated is not None else datum == "age"
 
     def _fits_names(self, facts: Facts) -> bool:
         """Whether it is about these versions, digests and this source."""
@@ -257,6 +273,9 @@ class CompiledRule:
         return (
             None if facts.install_scripts is None else self.placed.rule.match.install_scripts == facts.install_scripts
         )
+
+    def _fits_contents(self, facts: Facts) -> bool | None:
+        return None if facts.contents is None else not facts.contents.isdisjoint(self.placed.rule.match.contents)
 
     def _fits_labels(self, facts: Facts) -> bool | None:
         """Whether the labels of some platform fit; all that the rule names have to be there."""

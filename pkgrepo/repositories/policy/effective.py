@@ -87,9 +87,9 @@ class CompanionRules(RuleSet):
         return self._own.reads_metadata or self.origin.reads_metadata
 
     @property
-    def reads_digests(self) -> bool:
+    def reads_bytes(self) -> bool:
         """See the base class."""
-        return self._own.reads_digests or self.origin.reads_digests
+        return self._own.reads_bytes or self.origin.reads_bytes
 
     def of(self, package: str) -> PackageRules | None:
         """Those about a package, which tell by their ``needs`` and ``stamp`` also of those of the parent."""

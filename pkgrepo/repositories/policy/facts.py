@@ -15,11 +15,11 @@ from pkgrepo.model import File, Repository, RepositoryType, Version
 from pkgrepo.model.advisories import Advisory
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.storage.catalog import advisories
-from pkgrepo.storage.catalog.file_facts import FileFacts
+from pkgrepo.storage.catalog.file_facts import LOCKED, FileFacts, Known, facts_of_package
 from pkgrepo.storage.catalog.images.relations import Relations
 from pkgrepo.storage.catalog.rows import to_ms
 
-from .conditions import CACHED, HOSTED, Facts
+from .conditions import CACHED, CONTENTS, HOSTED, Facts
 from .schema import Datum, Order, PolicyRule, ServingPolicy, check_rules, find_faults, stamped
 
 NAMED_DIGESTS: Final = ("sha256", "sha512", "sha1", "md5")
@@ -41,6 +41,7 @@ def order_of(format_: StoredFormat) -> Order:
         "licences": not is_image,
         "advisories": format_.ecosystem is not None,
         "install_scripts": format_.runs_at_install is not None,
+        "contents": format_.inside is not None,
         "labels": is_image,
     }
     tells = frozenset(datum for datum, there in has.items() if there)
@@ -122,6 +123,14 @@ def declared(format_: StoredFormat, meta: Mapping[str, Any], paths: Sequence[str
     return {"licences": licences_of(meta) or None, "install_scripts": None if runs is None else runs(meta, paths)}
 
 
+def known_contents(r: Reader, format_: StoredFormat, package: str, needs: frozenset[Datum]) -> Known:
+    """What is known of what the files of a package (a key) have inside, by their names, if rules ask for that."""
+    if not needs & CONTENTS or format_.inside is None:
+        return {}
+    _, found = facts_of_package(r, format_.name, package)
+    return {name: FileFacts(contents=each.contents) for name, each in found.items() if each.contents is not None}
+
+
 def with_own(facts: Facts, own: FileFacts | None) -> Facts:
     """The facts with those that a file tells of itself, which count more than what documents say of it."""
     if own is None:
@@ -130,11 +139,19 @@ def with_own(facts: Facts, own: FileFacts | None) -> Facts:
         facts,
         licences=facts.licences if own.licences is None else own.licences or None,
         install_scripts=facts.install_scripts if own.install_scripts is None else own.install_scripts,
+        contents=_both_contents(facts.contents, own.contents),
         digests=facts.digests.union(own.digests),
         unreadable=facts.unreadable or own.unreadable,
         published_ms=facts.published_ms if own.published_ms is None else own.published_ms,
         first_seen=facts.first_seen and own.published_ms is None,
     )
+
+
+def _both_contents(known: frozenset[str] | None, more: tuple[str, ...] | None) -> frozenset[str] | None:
+    """What two files of a version have inside; what is known of one does not tell of the other that is locked."""
+    if more is None:
+        return known
+    return None if more == LOCKED else frozenset({*(known or ()), *more})
 
 
 def licences_of(meta: Mapping[str, Any]) -> tuple[str, ...]:

@@ -88,7 +88,7 @@ class ImageJudge:
         if not verdict.served or found.tags or not found.within:
             return verdict
         if level >= _LEVELS:  # whether what it is part of is served is not known
-            refusing = next((each for each in self.rules.rules if each.action != "warn"), None)
+            refusing = next((each for each in self.rules.rules if each.refuses), None)
             return verdict if refusing is None else Verdict(by=refusing.placed, missing="what it is part of")
         return self._of_all(r, found, level) or verdict
 

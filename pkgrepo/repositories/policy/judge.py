@@ -25,9 +25,9 @@ from pkgrepo.storage.catalog.file_facts import FileFacts, Known, names_of, place
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.rows import to_ms
 
-from .conditions import CACHED, DECLARED, HOSTED, Facts
+from .conditions import CACHED, CONTENTS, DECLARED, HOSTED, Facts
 from .effective import CompanionRules
-from .facts import advisories_on, declared, digests_of, facts_of_version, with_advisories, with_own
+from .facts import advisories_on, declared, digests_of, facts_of_version, known_contents, with_advisories, with_own
 from .rules import SERVED, PackageRules, Verdict
 from .schema import Datum
 
@@ -158,12 +158,23 @@ class Origins:
             return judge.facts_of_kept(reader, file)
         return Facts(package=of.package, versions=(of.version,), digests=digests_of({}, of.sha256))
 
+    def unread(self, reader: Reader, copy: File) -> tuple[Judge, File] | None:
+        """The judge of what a file of the companion is made of, and that; None if rules ask for nothing in it."""
+        of = self.companion.origin(copy.attrs)
+        judge = None if of is None else self._judge(reader, of.package)
+        if of is None or judge is None or not judge.own:
+            return None
+        file = files.find_file(reader, self.parent.id, of.path)
+        return None if file is None or file.sha256 != of.sha256 else (judge, file)
+
     def _judge(self, reader: Reader, package: str) -> Judge | None:
         rules = self.policy.origin.of(package)
         if rules is None:
             return None
         known = advisories_on(reader, self.format, package) if self.loaded and "advisories" in rules.needs else None
-        return Judge(self.format, rules, self.parent, self.now_ms, known, self.complete)
+        facts = known_contents(reader, self.format, package, rules.needs)
+        own = rules.needs & CONTENTS
+        return Judge(self.format, rules, self.parent, self.now_ms, known, self.complete, own=own, facts=facts)
 
 
 @frozen(eq=False)
@@ -173,7 +184,7 @@ class Judge:
 
     ``known`` are the advisories on the package, if the rules ask for them; ``complete``: none is missing.
     ``declares`` is where documents of upstreams have metadata, if the rules ask for these. ``origins`` decide about
-    what is derived from the parent of a companion. ``own`` are the data that only files of upstreams tell, and
+    what is derived from the parent of a companion. ``own`` are the data that only files tell, and
     ``facts`` what they tell as far as it is known, by their names, at a serial; see
     L{pkgrepo.storage.catalog.file_facts}.
     """
@@ -318,8 +329,7 @@ class Judge:
         """The facts of a file. What goes with another file (``main``) is as old as that, and judged as it."""
         facts = facts_of_version(self.format, self.member, self.rules.package, version, [main])
         hosted = self.member.type is RepositoryType.HOSTED
-        if not hosted:
-            facts = self._with_own(facts, version.text, [f"sha256:{main.sha256}"])
+        facts = self._with_own(facts, version.text, [f"sha256:{main.sha256}"])
         return self._with_advisories(
             evolve(
                 facts,
@@ -362,4 +372,6 @@ class Judge:
 def _told(known: FileFacts) -> frozenset[Datum]:
     """The data that were read of a file; what cannot be read tells none, and nothing more is read of it."""
     declared: frozenset[Datum] = DECLARED if known.licences is not None or known.unreadable else frozenset()
-    return declared | {"age"} if known.published_ms is not None or known.unreadable else declared
+    inside: frozenset[Datum] = frozenset() if known.contents is None else frozenset({"contents"})
+    dated: frozenset[Datum] = frozenset({"age"} if known.published_ms is not None or known.unreadable else ())
+    return declared | inside | dated

@@ -19,7 +19,8 @@ for has one of three states:
 state                       the condition
 ==========================  ===========================================================================================
 known                       is met or not
-not known                   is met if the rule says so by ``missing``. Of a rule that says nothing, which is of an
+not known                   is met if the rule says so by ``missing``, which may turn it into one with
+                            ``quarantine``. Of a rule that says nothing, which is of an
                             earlier release, that of the age is, and others are not
 the format has no such      is not met: labels of what is no image, advisories of a format without a database; a rule
 thing                       of a repository with such a condition is not accepted
@@ -42,8 +43,8 @@ from pkgrepo.model import DatedView, Repository
 from pkgrepo.repositories.version_ranges import WILD
 from pkgrepo.storage.catalog.server.judged import Judged
 
-from .conditions import DAY_MS, DECLARED, CompiledRule, Facts, LaterRule, Match, Placed
-from .schema import Datum, Order, PolicyRule
+from .conditions import DAY_MS, DECLARED, OF_BYTES, CompiledRule, Facts, LaterRule, Match, Placed
+from .schema import Action, Datum, Order, PolicyRule
 
 MOST_KEPT: Final = 1024  # packages whose rules are kept, of one set
 MOST_VERSIONS: Final = 20_000  # that are known to be hidden or not, by one rule
@@ -107,20 +108,21 @@ class PackageRules:
         """What they say, see the table above."""
         warned: list[Placed] = []
         passed: list[tuple[Placed, str]] = []
-        refusing: list[tuple[CompiledRule, Match]] = []
+        refusing: list[tuple[CompiledRule, Match, Action]] = []
         for rule in self.rules:
             found = rule.matches(facts, now_ms)
-            if found.met and rule.action == "warn":
+            action = rule.acts(found)
+            if found.met and action == "warn":
                 warned.append(rule.placed)
             elif found.met:
-                refusing.append((rule, found))
+                refusing.append((rule, found, action))
             elif found.missing:
                 passed.append((rule.placed, found.missing))
         decided = [self.rulings[each] for each in facts.versions if each in self.rulings]
         ruling = min(decided, key=lambda each: each.approved, default=None)  # an image has several names: denials first
         if ruling is not None and ruling.approved:
-            refusing = [each for each in refusing if each[0].action != "quarantine"]
-        if ruling is not None and not ruling.approved and all(each[0].action != "block" for each in refusing):
+            refusing = [each for each in refusing if each[2] != "quarantine"]
+        if ruling is not None and not ruling.approved and all(each[2] != "block" for each in refusing):
             version = facts.versions[0] if facts.versions else ""
             named = PolicyRule(name="quarantine", reason=ruling.reason)
             return Verdict(
@@ -128,12 +130,12 @@ class PackageRules:
             )
         if not refusing:
             return Verdict(warned=tuple(warned), passed=tuple(passed)) if warned or passed else SERVED
-        first, match = max(refusing, key=_weight)
-        opens = [each.opens_ms for _, each in refusing]
+        first, match, action = max(refusing, key=_weight)
+        opens = [each.opens_ms for _, each, _ in refusing]
         return Verdict(
             version=facts.versions[0] if facts.versions else "",
             by=first.placed,
-            waits=first.action == "quarantine",
+            waits=action == "quarantine",
             missing=match.missing,
             opens_ms=None if None in opens else max(each for each in opens if each is not None),
             warned=tuple(warned),
@@ -166,10 +168,10 @@ class PackageRules:
         return min((each for each in found if each > now_ms), default=None)
 
 
-def _weight(refusing: tuple[CompiledRule, Match]) -> tuple[bool, bool, int]:
+def _weight(refusing: tuple[CompiledRule, Match, Action]) -> tuple[bool, bool, int]:
     """Blocks come before what an admin may approve; of several the one that holds for longest is named."""
-    rule, match = refusing
-    return rule.action == "block", match.opens_ms is None, match.opens_ms or 0
+    _, match, action = refusing
+    return action == "block", match.opens_ms is None, match.opens_ms or 0
 
 
 class RuleSet:
@@ -213,9 +215,9 @@ class RuleSet:
         return any(each.needs & DECLARED for each in self.rules)
 
     @property
-    def reads_digests(self) -> bool:
-        """Whether any rule names a digest."""
-        return any("digests" in each.needs for each in self.rules)
+    def reads_bytes(self) -> bool:
+        """Whether any rule names a digest, or asks for what files have inside."""
+        return any(each.needs & OF_BYTES for each in self.rules)
 
     def rules_about(self, package: str) -> list[CompiledRule]:
         """The rules that may be about some version of a package (a key)."""
@@ -225,7 +227,7 @@ class RuleSet:
     @property
     def decides_on_facts(self) -> bool:
         """Whether any rule hides something by more than names, versions and sources."""
-        return any(each.needs and each.action != "warn" for each in self.rules)
+        return any(each.needs and each.refuses for each in self.rules)
 
     def named(self, source: str, now_ms: int, judged: Iterable[Judged] = (), serial: int = 0) -> NamedRules | None:
         """
@@ -285,9 +287,9 @@ class _ViewRules(RuleSet):
         return self._base.reads_metadata
 
     @property
-    def reads_digests(self) -> bool:
+    def reads_bytes(self) -> bool:
         """See the base class."""
-        return self._base.reads_digests
+        return self._base.reads_bytes
 
     def of(self, package: str) -> PackageRules | None:
         """Those about a package. What belongs to no package has no date."""

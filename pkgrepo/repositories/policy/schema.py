@@ -16,6 +16,7 @@ import msgspec
 from attrs import frozen
 from msgspec import Meta
 
+from pkgrepo.archives.inside import Word
 from pkgrepo.errors import Invalid
 from pkgrepo.model.advisories import SEVERITIES
 from pkgrepo.model.structs import meaning
@@ -29,18 +30,21 @@ NAMED: Final = re.compile(r"[A-Z][A-Za-z0-9]*-[A-Za-z0-9:._-]{1,80}")  # the id 
 
 _SEPARATORS: Final = re.compile(r"[-_.]+")  # PEP 503
 
-Datum = Literal["age", "licences", "advisories", "install_scripts", "labels", "digests"]
+Datum = Literal["age", "licences", "advisories", "install_scripts", "contents", "labels", "digests"]
 # What may not be known of a version. Digests are: what no document announces is read from the file before it is sent.
-MISSABLE: Final[frozenset[Datum]] = frozenset({"age", "licences", "advisories", "install_scripts", "labels"})
+MISSABLE: Final[frozenset[Datum]] = frozenset(
+    {"age", "licences", "advisories", "install_scripts", "contents", "labels"}
+)
 _NEVER: Final[Mapping[Datum, str]] = {
     "licences": "images declare no licence; a label may name one",
     "advisories": "no database of vulnerabilities has records of what this format has",
     "install_scripts": "of no package of this format it is known whether it runs a program when it is installed",
+    "contents": "nothing looks into the files of this format",
     "labels": "only images have labels",
 }
 
 Action = Literal["block", "quarantine", "warn"]
-Missing = Literal["block", "allow"]
+Missing = Literal["block", "quarantine", "allow"]
 Pattern = Annotated[str, Meta(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Patterns = Annotated[list[Pattern], Meta(max_length=MOST_PATTERNS)]
 Reason = Annotated[str, Meta(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]  # it is printed in one line
@@ -77,6 +81,13 @@ class RuleMatch(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_de
     install_scripts: Annotated[
         bool | None, meaning("Only what runs a program when it is installed; or only what does not.")
     ] = None
+    contents: Annotated[
+        Annotated[list[Word], Meta(max_length=5)],
+        meaning(
+            "What the bytes of a file have inside, whatever documents say of it: install_script, native_build, pth, "
+            "executable or native_binary; any of several. The whole file is read before its first byte is sent."
+        ),
+    ] = []
     labels: Annotated[
         Annotated[dict[Pattern, Pattern], Meta(max_length=MOST_LABELS)],
         meaning("Labels of an image, each with a pattern of its value; all of them, on any of its platforms."),
@@ -99,8 +110,9 @@ class PolicyRule(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_d
         Missing | None,
         meaning(
             "What a condition means of which nothing is known, such as a licence that is not declared: block, as if "
-            "it were met, or allow. A rule that is written without it gets block, if it has such a condition; one that "
-            "an earlier release has stored without it means block for the age, and allow for all others."
+            "it were met; quarantine, until an admin approves; or allow. A rule that is written without it gets block, "
+            "if it has such a condition; one that an earlier release has stored without it means block for the age, "
+            "and allow for all others."
         ),
     ] = None
 
@@ -161,6 +173,7 @@ def needs_of(match: RuleMatch) -> frozenset[Datum]:
         "licences": bool(match.licences),
         "advisories": bool(match.advisories),
         "install_scripts": match.install_scripts is not None,
+        "contents": bool(match.contents),
         "labels": bool(match.labels),
         "digests": bool(match.digests),
     }

@@ -27,17 +27,20 @@ class FileFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """
     What a file says of itself; None is what was not asked of it, or what its format cannot tell.
 
+    ``contents`` are words for what its bytes have inside, which are ``LOCKED`` alone if that cannot be read.
     ``digests`` are its own, as ``sha256:<hex>``; ``published_ms`` is when it says that it was published. Of what is
     ``unreadable`` nothing else is known.
     """
 
     licences: tuple[str, ...] | None = None
     install_scripts: bool | None = None
+    contents: tuple[str, ...] | None = None
     digests: tuple[str, ...] = ()
     unreadable: bool = False
     published_ms: int | None = None
 
 
+LOCKED: Final = ("locked",)  # what is said of the contents of a file that cannot be looked into
 Known = Mapping[str, FileFacts]  # by the names of files
 
 _OF_FORMAT = """

@@ -28,6 +28,11 @@ EDITOR: Final = RuleEditor(
         "young": {"name": "young", "match": {"age_days": 7, "source": "cached"}, "exempt": ["@acme/*"]},
         "critical": {"name": "critical", "match": {"advisories": "critical"}, "reason": "ask security@acme.example"},
         "licence": {"name": "licence", "match": {"licences": ["AGPL-*"]}, "action": "quarantine"},
+        "contents": {
+            "name": "contents",
+            "match": {"contents": ["install_script", "pth"], "source": "cached"},
+            "action": "quarantine",
+        },
         "install scripts": {"name": "install scripts", "match": {"install_scripts": True}, "action": "warn"},
     },
     list,

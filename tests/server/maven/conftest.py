@@ -26,7 +26,6 @@ REPOSITORIES = {
     "bundles": config(push_rules="require_service_deploy = true"),
     "signed": config(deploy="signatures = true, sources = true"),
     "bare": "",
-    "blocked": "",
 }
 
 # By name: repositories, actions, packages.

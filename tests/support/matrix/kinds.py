@@ -62,6 +62,13 @@ RULES = (
         _scripts,
         lambda each: any(e.scripts is not None for e in each.items),
     ),
+    RuleKind(
+        "contents",
+        lambda *_: {"contents": ["install_script"]},
+        _scripts,
+        lambda each: each.looked_into,
+    ),
+    RuleKind("pth", lambda *_: {"contents": ["pth"]}, lambda _, item: item.pth, lambda each: each.format == "python"),
     RuleKind("age", lambda *_: {"age_days": 7}, _every),
     RuleKind("advisory", lambda *_: {"advisories": "critical"}, _bad, lambda each: bool(each.ecosystem)),
     RuleKind(

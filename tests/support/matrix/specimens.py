@@ -48,6 +48,7 @@ class Item:
     scripts: bool | None = None
     licence: str = ""
     beside: tuple[str, ...] = ()
+    pth: bool = False
 
 
 @frozen
@@ -60,7 +61,8 @@ class Specimen:
     first digest. ``newest`` are documents that name only the highest version that is left, those ``of_upstream`` in a
     proxy only that of its upstream. ``upstream`` is behind the address of a repository that is an upstream.
     ``only_hosted`` are documents of what is stored, which proxies do not have, and those ``withheld`` do not exist
-    where a rule is about the package. Only repositories of the ``kinds`` have the specimen.
+    where a rule is about the package. Only repositories of the ``kinds`` have the specimen. Rules may ask for what the
+    files have inside if they are ``looked_into``.
     """
 
     format: str
@@ -78,6 +80,7 @@ class Specimen:
     withheld: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ("hosted", "cold", "listed", "warm", "virtual", "around")
     labels: bool = False
+    looked_into: bool = False
     id: str = field(default=Factory(lambda self: self.format, takes_self=True))
 
     @property
@@ -131,6 +134,7 @@ async def _publish_npm(send: Send) -> None:
 
 NPM = Specimen(
     format="npm",
+    looked_into=True,
     name=NPM_NAME,
     spelling="@Acme/Evil-Tool",
     items=tuple(
@@ -159,7 +163,11 @@ NPM = Specimen(
 
 # Python
 
-WHEELS = {version: make_wheel("evil-tool", version, fields=[("License", LICENCES[version])]) for version in LICENCES}
+STARTED = {GOOD: {}, BAD: {"evil_tool.pth": b"import evil_tool\n"}}  # with Python
+WHEELS = {
+    version: make_wheel("evil-tool", version, fields=[("License", LICENCES[version])], extra_files=STARTED[version])
+    for version in LICENCES
+}
 SDISTS = {version: make_sdist("evil-tool", version, fields=[("License", LICENCES[version])]) for version in LICENCES}
 
 
@@ -187,6 +195,7 @@ def _python_paths(version: str, name: str) -> tuple[str, ...]:
 
 PYTHON = Specimen(
     format="python",
+    looked_into=True,
     name="evil-tool",
     spelling="Evil.TOOL",
     items=tuple(
@@ -197,6 +206,7 @@ PYTHON = Specimen(
             (sha256(data),),
             name.endswith(".gz"),
             LICENCES[version],
+            pth=version == BAD and name.endswith(".whl"),
         )
         for files in (WHEELS, SDISTS)
         for version, (name, data) in files.items()
@@ -222,6 +232,7 @@ CHANNEL = evolve(
             (sha256(data),),
             False,
             LICENCES[version],
+            pth=version == BAD,
         )
         for version, (_, data) in WHEELS.items()
     ),
@@ -251,6 +262,7 @@ async def _publish_gems(send: Send) -> None:
 
 RUBY = Specimen(
     format="ruby",
+    looked_into=True,
     name="evil_tool",
     spelling="EVIL_TOOL",
     items=tuple(

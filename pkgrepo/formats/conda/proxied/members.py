@@ -30,6 +30,7 @@ from pkgrepo.proxy.parts.values import name_in
 from pkgrepo.proxy.resolving.flat_members import FlatMember
 from pkgrepo.proxy.resolving.rules import MemberJudges
 from pkgrepo.proxy.trace import Trace
+from pkgrepo.repositories.policy.conditions import CONTENTS
 from pkgrepo.repositories.policy.judge import Declares, Judge
 from pkgrepo.repositories.policy.rules import NamedRules
 from pkgrepo.repositories.policy.schema import Datum
@@ -128,8 +129,15 @@ async def find_hidden(services: Services, member: FlatMember, route: str) -> Cal
             if rules is None:
                 continue
             asks = declares if rules.reads_metadata else None
+            told = OWN | (rules.needs & CONTENTS)
             judge = Judge(
-                format_, rules, member.repository, now_ms, declares=asks, own=OWN, facts=known.get(its, NOTHING)
+                format_,
+                rules,
+                member.repository,
+                now_ms,
+                declares=asks,
+                own=told,
+                facts=known.get(its, NOTHING),
             )
             verdict = judge.of_entry(entry, route)
             if not verdict.served:
@@ -147,7 +155,7 @@ NOTHING: Final[Known] = MappingProxyType({})
 def _asks_files(member: FlatMember) -> bool:
     """Whether rules ask for what only files tell, so that documents change when it is read."""
     policy = member.policy
-    return policy is not None and (policy.reads_metadata or policy.reads_digests)
+    return policy is not None and (policy.reads_metadata or policy.reads_bytes)
 
 
 RECORDS: Final = tuple(f"{RECORD}{ending}" for ending in ENDINGS)

@@ -157,9 +157,9 @@ async def test_a_kept_file_of_which_less_is_known_than_rules_ask_for_is_read_onc
     read = OwnFactsOfFiles._read
     files: list[str] = []
 
-    async def counted(own: OwnFactsOfFiles, judge: Any, file: Any, facts: Any) -> Any:
+    async def counted(own: OwnFactsOfFiles, judge: Any, file: Any, *more: Any) -> Any:
         files.append(file.path)
-        return await read(own, judge, file, facts)
+        return await read(own, judge, file, *more)
 
     monkeypatch.setattr(OwnFactsOfFiles, "_read", counted)
 

@@ -380,7 +380,7 @@ def test_a_companion_asks_for_what_its_own_rules_and_those_of_its_parent_ask(of_
     digests = Placed(PolicyRule(name="r", match=RuleMatch(digests=[f"sha256:{'0' * 64}"])), "main/py")
     some, none = RuleSet([digests], PEP), RuleSet((), PEP)
     rules = CompanionRules(none if of_parent else some, some if of_parent else none, none, lambda key: [key])
-    assert (rules.reads_digests, rules.reads_metadata) == (True, False)
+    assert (rules.reads_bytes, rules.reads_metadata) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -415,3 +415,27 @@ def test_a_refusal_names_who_lifts_it(placed: dict[str, Any], lifted_by: str) ->
     verdict = Verdict(by=Placed(PolicyRule(name="no"), **placed))
     error = refusal("x", verdict, make_placeholder(1, "main", "all"), make_placeholder(2, "main", "npm"))
     assert error.lifted_by == lifted_by
+
+
+@pytest.mark.parametrize(
+    ("facts", "missing", "served", "waits"),
+    [
+        (left(contents=frozenset({"pth", "executable"})), "block", False, False),
+        (left(contents=frozenset({"executable"})), "block", True, False),
+        (left(contents=frozenset()), "block", True, False),
+        (left(), "block", False, False),
+        (left(), "quarantine", False, True),
+        (left(), "allow", True, False),
+        (left(unread=frozenset({"contents"})), "block", True, False),  # it is read before the file is sent
+        (left(contents=frozenset({"pth"})), "quarantine", False, False),  # what is known acts as the rule says
+    ],
+)
+def test_what_a_file_has_inside_is_known_or_missing(facts: Facts, missing: str, served: bool, waits: bool) -> None:
+    verdict = decide({"match": {"contents": ["pth", "install_script"]}, "missing": missing}, facts)
+    assert (verdict.served, verdict.waits) == (served, waits)
+
+
+def test_what_waits_for_want_of_data_is_approved_by_an_admin_also_where_the_rule_only_warns() -> None:
+    rule = {"match": {"contents": ["pth"]}, "missing": "quarantine", "action": "warn"}
+    assert decide(rule, left()).waits
+    assert decide(rule, left(contents=frozenset({"pth"}))).served

@@ -1,0 +1,33 @@
+"""What of a distribution runs before anybody calls it."""
+
+from __future__ import annotations
+
+import pytest
+
+from pkgrepo.formats.python.inside import look
+from tests.support.python_packages import make_sdist, make_wheel
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("demo/evil.pth", set()),
+        ("evil.pth", {"pth"}),
+        ("evil.PTH", {"pth"}),
+        ("demo-1.0.data/purelib/evil.pth", {"pth"}),
+        ("demo-1.0.data/data/lib/python3.12/site-packages/evil.pth", {"pth"}),
+        ("sitecustomize.py", {"pth"}),
+        ("usercustomize/__init__.py", {"pth"}),
+        ("demo-1.0.data/platlib/sitecustomize.cpython-312.so", {"pth"}),
+        ("demo-1.0.data/scripts/pip", {"executable"}),
+        ("demo/sitecustomize.py", set()),
+    ],
+)
+def test_what_a_wheel_brings_to_each_start_of_python(name: str, found: set[str]) -> None:
+    filename, data = make_wheel("demo", "1.0", extra_files={name: b"import evil\n"})
+    assert look(data, filename) == found
+
+
+def test_a_source_distribution_runs_when_it_is_built() -> None:
+    filename, data = make_sdist("demo", "1.0")
+    assert look(data, filename) == {"install_script"}

@@ -1,0 +1,27 @@
+"""What of a gem runs when it is installed."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from pkgrepo.formats.rubygems.inside import look
+from tests.support.gems import make_gemspec, pack_gem
+from tests.support.tarballs import make_tar
+
+BUILD = {"install_script", "native_build"}
+
+
+@pytest.mark.parametrize(
+    ("extra", "file", "found"),
+    [
+        ("", "lib/demo.rb", set()),
+        ("", "lib/rubygems_plugin.rb", {"install_script"}),
+        ("extensions:\n- ext/extconf.rb", "ext/extconf.rb", BUILD),
+        ("", "ext/extconf.rb", set()),
+    ],
+)
+def test_extensions_and_plugins_are_found(extra: str, file: str, found: set[str]) -> None:
+    gem = pack_gem(make_gemspec(extra=extra), data=gzip.compress(make_tar([(file, b"x")])))
+    assert look(gem, "demo-1.0.gem") == found
