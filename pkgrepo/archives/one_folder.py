@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
 from pkgrepo.archives.source import Source, check_entry_name
 from pkgrepo.archives.streams import Gunzip
@@ -10,17 +10,18 @@ from pkgrepo.archives.tar_archive import Tar
 
 
 def read_one_folder(
-    source: Source, wanted: Mapping[str, int], *, largest: int | None = None
+    source: Source, wanted: Callable[[str], int | None], *, largest: int | None = None, most: int | None = None
 ) -> tuple[str, dict[str, bytes]]:
     """
     The name of the folder, and the contents of those of its files that are ``wanted``, by their paths in it.
 
-    ``wanted`` maps these to the most bytes that they may have; no file may have more than ``largest``. Names may begin
-    with ``./``, which tar writes for the present folder. Blocks: call it in a thread.
+    ``wanted`` returns the most bytes that these may have, and None for others; all of them together may have ``most``,
+    and no file may have more than ``largest``. Names may begin with ``./``, which tar writes for the present folder.
+    Blocks: call it in a thread.
 
     :raises Invalid: the archive is damaged; it has a link, a path outside of its folder, or two files of one name
     """
-    folder, names, found = "", set[str](), dict[str, bytes]()
+    folder, size, names, found = "", 0, set[str](), dict[str, bytes]()
     tar = Tar(source, Gunzip(source))
     for member in tar:
         name = member.name.removeprefix("./").rstrip("/")
@@ -38,6 +39,10 @@ def read_one_folder(
         if largest is not None and member.size > largest:
             raise source.refuse(f"has a file {name[:100]!a} of more than {largest} bytes, which clients do not read")
         names.add(name.lower())
-        if member.is_file and inner in wanted:
-            found[inner] = tar.read(wanted[inner])
+        limit = wanted(inner) if member.is_file else None
+        if limit is not None:
+            found[inner] = tar.read(limit)
+            size += len(found[inner])
+            if most is not None and size > most:
+                raise source.refuse(f"has files of more than {most} bytes together where less is allowed")
     return folder, found

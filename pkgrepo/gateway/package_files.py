@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from attrs import evolve
 from twisted.internet.interfaces import IConsumer
 
-from pkgrepo.errors import NotFound, UpstreamMismatch
+from pkgrepo.errors import NotFound, UpstreamMismatch, existing
 from pkgrepo.gateway.responses.content import SAFE, Present, arriving, sent_part
 from pkgrepo.gateway.responses.long_bodies import deliver_pieces
 from pkgrepo.http.answering.conditional import select
@@ -26,6 +26,8 @@ from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.packages.summaries import package_and_version_of_file
 
 from .services import Context, Services
+
+T = TypeVar("T")
 
 MOST_NAMES: Final = 4  # of packages that upstreams are asked about for one file
 STALE: Final = (b"Warning", b'110 - "stale"')  # RFC 7234 section 5.5.1
@@ -175,6 +177,21 @@ async def find_package_file(
     if services.proxy.resolver.flat_member(repository, repository).policy is not None:
         return await package_files.find(repository, package, path, want=want)
     return FoundFile(file, same_file(file))
+
+
+async def inspect_file(
+    services: Services, repository: Repository, package: str, path: str, look: Callable[[int | bytes], T]
+) -> T:
+    """
+    What a function finds in the file of a package (a key) at a path; a file that is not kept is fetched before.
+
+    :raises NotFound: there is none; otherwise as L{answer_file}
+    """
+    found = existing(await find_package_file(services, repository, package, path, Want.BYTES), "file", path)
+    file = found.content if isinstance(found.content, File) else found.file
+    if isinstance(file, RemoteFile):
+        file = await services.proxy.fetching.finish(file)
+    return await services.files.inspect(services.pools.cpu, file.storage_id, file, look)
 
 
 async def answer_named_file(context: Context[Any], request: Request, path: str, possible: Iterable[str]) -> Response:

@@ -15,11 +15,13 @@ of which nothing is kept fails the list, since it would say that its packages do
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from functools import partial
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any, Final
 
+import msgspec
 from attrs import evolve, frozen
 
 from pkgrepo.concurrency.gil import GilReleaser
@@ -46,6 +48,7 @@ from pkgrepo.storage.catalog import index_documents, upstream_documents
 from pkgrepo.storage.catalog.file_facts import serial_of_format
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.server import repositories
+from pkgrepo.untrusted.networks import networks_of
 
 MOST_DOCUMENTS: Final = 64  # of repositories that are not hosted
 MOST_OF_VIEWS: Final = 8  # of the past
@@ -158,6 +161,17 @@ class WholeLists:
             return evolve(found, ready=lambda again: found.document if form_of(again) == form else None)
 
         return await serve_document(services, request, repository, look)
+
+    async def page(self, context: Context[Any], request: Request, form: str, offset: int, limit: int) -> bytes:
+        """
+        Some of the packages of a list whose ``form`` is a JSON object with a member for each, as such an object.
+
+        For the errors see ``answer``.
+        """
+        services = context.services
+        found = await self._find(services, context.repository, form, revalidate=request.revalidates)
+        async with services.searches.semaphore.hold(networks_of(request.client_address)):
+            return await services.pools.cpu(_page, found.document, offset, limit)
 
     # Below
 
@@ -279,6 +293,12 @@ class WholeLists:
             found.append((key, tuple(fragments)))
             gil.release_if_due()
         return found
+
+
+def _page(document: Document, offset: int, limit: int) -> bytes:
+    body = document.body or gzip.decompress(document.gzip or b"")
+    members = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    return msgspec.json.encode(dict(islice(members.items(), offset, offset + limit)))
 
 
 def _entries(parts: PartsFile, kinds: Set[str]) -> list[Entry]:

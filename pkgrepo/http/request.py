@@ -203,6 +203,11 @@ class Request(server.Request):
         values = self.args.get(name) if self.raw_query else None
         return values[0].decode("utf-8", "replace") if values else None
 
+    def count(self, name: bytes, default: int, most: int) -> int:
+        """The number of this name in the query, ``most`` for a larger one; the default without one, or for a text."""
+        text = self.parameter(name) or ""
+        return min(int(text), most) if text.isascii() and text.isdigit() and len(text) < 10 else default
+
     @lazy
     def received_cookies(self) -> dict[bytes, bytes]:
         """The client's cookies by name."""

@@ -38,6 +38,12 @@ _COMPARATOR: Final = re.compile(
     r"(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?\s*",
     re.ASCII,
 )
+_CONSTRAINT: Final = re.compile(
+    r"(!=|\^|~>|~|>=|=>|<=|=<|>|<|=)?\s*v?([0-9]+|[xX*])(?:\.([0-9]+|[xX*]))?(?:\.([0-9]+|[xX*]))?"
+    r"(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?(?=[\s,<>=!~^]|$)[\s,]*",
+    re.ASCII,
+)
+_HYPHEN: Final = re.compile(r"(?<!\S)(\S+)\s+-\s+(\S+)")
 WILD: Final = frozenset("xX*")
 _PARTS: Final = re.compile(r"[v=]*([0-9]+)(?:\.([0-9]+))?((?:\.[xX*])*)", re.ASCII)  # any of which may be missing
 
@@ -216,6 +222,37 @@ def accepts(dependency: str, version: str) -> bool | None:
         return all_hold(list(requirement_bounds(dependency.partition(" ")[2])), parse_version(version))
     except Invalid:
         return None
+
+
+def constraint_accepts(dependency: str, version: str) -> bool | None:
+    """
+    Whether a dependency, a name, a blank and a constraint, accepts a version; None if one cannot be read.
+
+    A constraint has alternatives with ``||`` between them, each of comparators with blanks or commas between them, or
+    two versions with a hyphen; ``=`` is that of one without a sign. A prerelease is accepted by an alternative that
+    names any prerelease (``github.com/Masterminds/semver``).
+    """
+    try:
+        found = parse_version(version.removeprefix("v"))
+        alternatives = dependency.partition(" ")[2].split("||")
+        said = [_alternative_accepts(each, found) for each in alternatives]  # all of them can be read
+    except Invalid:
+        return None
+    return any(said)
+
+
+def _alternative_accepts(text: str, version: Version) -> bool:
+    text, at, names_prerelease, holds = _HYPHEN.sub(r">=\1 <=\2", text).strip(), 0, False, True
+    while at < len(text):
+        match = _CONSTRAINT.match(text, at)
+        if match is None:
+            raise Invalid(f"{quoted(text)} is no constraint such as ^1.2, >=3.0 <4.0 or !=2.x")
+        sign = {"=>": ">=", "=<": "<=", "!=": "="}.get(match[1], match[1] or "=")
+        bounds = [*bounds_of(sign, *match.group(2, 3, 4, 5))]
+        holds = holds and all(each.holds(version) for each in bounds) is (match[1] != "!=")
+        names_prerelease = names_prerelease or match[5] is not None
+        at = match.end()
+    return holds and (names_prerelease or not version.is_prerelease)
 
 
 def sort_key(text: str) -> bytes:

@@ -38,6 +38,21 @@ def read_yaml(text: str, *, aliases: bool = False) -> Any:
         raise Invalid(f"it is no YAML document: {' '.join(str(error).split())[:_LONGEST]}") from None
 
 
+def read_mapping(data: bytes, name: str) -> dict[str, Any]:
+    """
+    A YAML document that is a mapping, with aliases; ``name`` is that of its file for errors.
+
+    :raises Invalid: it is another document, or no text; see L{read_yaml}
+    """
+    try:
+        found = read_yaml(data.decode("utf-8-sig"), aliases=True)
+    except (Invalid, UnicodeDecodeError) as error:
+        raise Invalid(f"{name} cannot be read: {error}") from None
+    if not isinstance(found, dict):
+        raise Invalid(f"{name} is no mapping")
+    return found
+
+
 def _read_events(text: str, anchors: dict[str, Any] | None) -> Any:
     import yaml  # noqa: PLC0415 - as above
 

@@ -20,7 +20,7 @@ from attrs import frozen
 
 from pkgrepo.client.packing.packed import Packed
 from pkgrepo.errors import Invalid
-from pkgrepo.untrusted.yaml_text import read_yaml
+from pkgrepo.untrusted.yaml_text import read_mapping
 
 MANIFEST: Final = "Chart.yaml"
 IGNORED: Final = ".helmignore"
@@ -38,7 +38,7 @@ def pack_chart(folder: Path, version: str, place: Path) -> Packed:
 
     :raises Invalid: the folder is no chart, or helm would not pack it; :raises OSError: a file cannot be read
     """
-    manifest = _read(folder / MANIFEST)
+    manifest = read_mapping((folder / MANIFEST).read_bytes(), str(folder / MANIFEST))
     name, said = manifest.get("name"), manifest.get("version")
     if not (isinstance(name, str) and isinstance(said, str) and _NAME.fullmatch(name) and _VERSION.fullmatch(said)):
         raise Invalid(f"{folder / MANIFEST} has no name and version of a chart")
@@ -62,16 +62,6 @@ def pack_chart(folder: Path, version: str, place: Path) -> Packed:
     return Packed(target, f"{name} {said}")
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        found = read_yaml(path.read_text("utf-8-sig"), aliases=True)
-    except (Invalid, UnicodeDecodeError) as error:
-        raise Invalid(f"{path} cannot be read: {error}") from None
-    if not isinstance(found, dict):
-        raise Invalid(f"{path} is no mapping")
-    return found
-
-
 def _files_in(top: Path, folder: Path, rules: Rules, above: tuple[Path, ...]) -> Iterator[tuple[str, Path]]:
     real = folder.resolve()
     if real in above:
@@ -92,7 +82,7 @@ def _check_dependencies(folder: Path, manifest: dict[str, Any], files: set[str])
     """:raises Invalid: a chart that this one needs is not in its folder ``charts``"""
     needs = manifest.get("dependencies")
     if needs is None and "requirements.yaml" in files:  # of charts of the first version
-        needs = _read(folder / "requirements.yaml").get("dependencies")
+        needs = read_mapping((folder / "requirements.yaml").read_bytes(), "requirements.yaml").get("dependencies")
     for each in needs if isinstance(needs, list) else ():
         name = each.get("name") if isinstance(each, dict) else None
         archive = re.compile(rf"charts/{re.escape(str(name))}-v?[0-9][^/]*\.tgz")

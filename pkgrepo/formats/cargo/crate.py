@@ -126,7 +126,7 @@ def read_crate(content: int | bytes) -> Crate:
     :raises Invalid: it is damaged, unsafe to unpack, or its Cargo.toml is none
     """
     source = Source(content, "the crate")
-    folder, texts = read_one_folder(source, {MANIFEST: MANIFEST_SIZE, REVISION: REVISION_SIZE})
+    folder, texts = read_one_folder(source, {MANIFEST: MANIFEST_SIZE, REVISION: REVISION_SIZE}.get)
     if MANIFEST not in texts:
         raise source.refuse(f"has no {MANIFEST} in its folder")
     try:

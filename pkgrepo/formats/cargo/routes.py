@@ -87,8 +87,7 @@ async def download(context: Context[Caches], request: Request, name: str, versio
 
 async def search(context: Context[Caches], request: Request) -> Response:
     """The crates that are hosted or kept here and have all words of the query, the best first."""
-    asked = request.parameter(b"per_page") or ""
-    size = min(int(asked), MOST_PAGE) if asked.isascii() and asked.isdigit() and len(asked) < 9 else DEFAULT_PAGE
+    size = request.count(b"per_page", DEFAULT_PAGE, MOST_PAGE)
     found, total = await search_packages(context, request, request.parameter(b"q") or "", size)
     crates = [{"name": each.name, "max_version": each.version, "description": each.summary} for each in found]
     return json_response({"crates": crates, "meta": {"total": total}}, headers=NO_STORE)

@@ -16,7 +16,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.repositories.semver import parse_version
 from pkgrepo.untrusted.fields import Read, flag_in, list_of, object_of, text_in, texts_in
 from pkgrepo.untrusted.text import quoted
-from pkgrepo.untrusted.yaml_text import read_yaml
+from pkgrepo.untrusted.yaml_text import read_mapping
 
 from .names import check_name
 
@@ -68,15 +68,14 @@ def read_chart(file: int | bytes, filename: str) -> dict[str, Any]:
     All of it is read. :raises Invalid: it is damaged, unsafe to unpack, or helm could not read it
     """
     source = Source(file, filename, LIMITS)
-    folder, found = read_one_folder(
-        source, {_MANIFEST: LARGEST_MANIFEST, _REQUIREMENTS: LARGEST_MANIFEST}, largest=LARGEST_FILE
-    )
+    wanted = dict.fromkeys((_MANIFEST, _REQUIREMENTS), LARGEST_MANIFEST)
+    folder, found = read_one_folder(source, wanted.get, largest=LARGEST_FILE)
     if _MANIFEST not in found:
         raise source.refuse(f"is no chart: it has no {_MANIFEST} in its folder")
-    manifest = _read(source, found, _MANIFEST)
-    if _REQUIREMENTS in found and "dependencies" not in manifest:
-        manifest = {**_read(source, found, _REQUIREMENTS), **manifest}
     try:
+        manifest = read_mapping(found[_MANIFEST], _MANIFEST)
+        if _REQUIREMENTS in found and "dependencies" not in manifest:
+            manifest = {**read_mapping(found[_REQUIREMENTS], _REQUIREMENTS), **manifest}
         fields = fields_of(manifest)
         parse_version(fields["version"].removeprefix("v"))
     except Invalid as error:
@@ -84,6 +83,12 @@ def read_chart(file: int | bytes, filename: str) -> dict[str, Any]:
     if fields["name"] != folder:
         raise source.refuse(f"has its files in the folder {quoted(folder)}, and is the chart {quoted(fields['name'])}")
     return fields
+
+
+def read_files(file: int | bytes, filename: str, beginning: str) -> dict[str, bytes]:
+    """The files of a chart whose paths begin so. :raises Invalid: it is no chart, or they are too large together"""
+    wanted = lambda inner: LARGEST_FILE if inner.startswith(beginning) else None  # noqa: E731
+    return read_one_folder(Source(file, filename, LIMITS), wanted, most=LARGEST_FILE)[1]
 
 
 def meta_of(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,13 +101,3 @@ def meta_of(fields: Mapping[str, Any]) -> dict[str, Any]:
         "project_urls": [f"Source, {each}" for each in fields.get("sources", ())[:1]],
         "requires_dist": list(filter(None, needs)),
     }
-
-
-def _read(source: Source, found: Mapping[str, bytes], name: str) -> dict[str, Any]:
-    try:
-        value = read_yaml(found[name].decode("utf-8-sig"), aliases=True)
-    except (Invalid, UnicodeDecodeError) as error:
-        raise source.refuse(f"has a {name} that cannot be read: {error}") from None
-    if not isinstance(value, dict):
-        raise source.refuse(f"has a {name} that is no mapping")
-    return value

@@ -15,7 +15,7 @@ from pkgrepo.repositories.configuration import Configurations
 from pkgrepo.repositories.format import Layout, PackageUrls, VersionKinds
 from pkgrepo.repositories.policy.judge import Declares
 from pkgrepo.repositories.publish_policy import PublishConfig
-from pkgrepo.repositories.semver import builds, is_prerelease
+from pkgrepo.repositories.semver import builds, constraint_accepts, is_prerelease
 from pkgrepo.repositories.version_ranges import Ranges
 
 from .chart import meta_of
@@ -58,6 +58,7 @@ def helm() -> Format:
         index=index_chart,
         versions=VersionKinds(sort=sort_key, prerelease=is_prerelease),
         single_file=True,
+        accepts=constraint_accepts,
         ranges=Ranges(sort=sort_key, builds=lambda text: builds(text.removeprefix("v")), written=">=1.5 <2.0 or 1.*"),
         layout=Layout(folder=lambda key: f"packages/{key}", places=version_places),
         resource=serve(ROUTES, lists),

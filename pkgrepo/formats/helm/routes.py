@@ -5,6 +5,7 @@ The path table of a chart repository, with the API of ChartMuseum.
 ``index.yaml``, ``charts/<file>``          what helm reads; a file is also at ``<file>``
 ``api/charts``, ``.../<name>``,            entries of the index as JSON, and removal of a version
 ``.../<name>/<version>``
+``.../values``, ``.../templates``          of a version: its default values as YAML, its templates as JSON
 ``api/charts``, ``api/prov``, a file       uploads, see ``publish``
 =========================================  ============================================================================
 """
@@ -20,7 +21,7 @@ import msgspec
 from pkgrepo.errors import existing
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.format_site import Routes, path_parts, unserved
-from pkgrepo.gateway.package_files import answer_named_file
+from pkgrepo.gateway.package_files import answer_named_file, inspect_file
 from pkgrepo.gateway.refusals import ERRORS
 from pkgrepo.gateway.services import Context
 from pkgrepo.gateway.whole_lists import WholeLists
@@ -30,12 +31,16 @@ from pkgrepo.model import Action
 from pkgrepo.repositories.publish import package_changes
 from pkgrepo.repositories.publish_policy import publish_policy
 
+from .chart import read_files
 from .entries import ENTRY
 from .index import ENTRIES, index_chart
-from .names import FOLDER, INDEX, PROVENANCE, file_place, possible_names, split_ending
+from .names import FOLDER, INDEX, PROVENANCE, chart_path, check_name, file_place, possible_names, split_ending
 from .publish import take_request
 
 READS: Final = (b"GET", b"HEAD")
+FILES: Final = {"values": "values.yaml", "templates": "templates/"}  # and how the paths of these begin
+MOST: Final = 1_000_000_000
+YAML: Final = b"application/yaml"
 UPLOAD: Final = "charts are uploaded by POST to {}/api/charts"
 
 
@@ -59,12 +64,18 @@ async def _get(context: Context[WholeLists], request: Request, parts: list[str])
     match parts:
         case ["index.yaml"] | ["api", "charts"]:
             await context.admit(request, Action.READ)
+            if parts != [INDEX] and {b"offset", b"limit"} & request.args.keys():
+                offset, limit = request.count(b"offset", 0, MOST), request.count(b"limit", MOST, MOST)
+                page = await context.caches.page(context, request, ENTRIES, offset, limit)
+                return Response(body=page, content_type=JSON, headers=NO_STORE)
             form_of = lambda again: urlsplit(context.url(again)).path if parts == [INDEX] else ENTRIES  # noqa: E731
             return await context.caches.answer(context, request, form_of)
         case [*_, file] if _is_file(parts):
             return await answer_named_file(context, request, file_place(file), possible_names(file))
         case ["api", "charts", name, *version] if not version[1:]:
             return await _entries(context, request, name, *version)
+        case ["api", "charts", name, version, ("values" | "templates") as what]:
+            return await _files(context, request, name, version, FILES[what])
     raise await unserved(context, request, UPLOAD)
 
 
@@ -84,6 +95,17 @@ async def _entries(context: Context[WholeLists], request: Request, name: str, ve
     if body is None and refused is not None:
         raise refused
     return Response(body=existing(body, "version", f"{name} {version}"), content_type=JSON, headers=NO_STORE)
+
+
+async def _files(context: Context[WholeLists], request: Request, name: str, version: str, beginning: str) -> Response:
+    """The values of a chart, or its templates as JSON. :raises NotFound: there is no such chart, or it has no values"""
+    await context.admit(request, Action.READ, name)
+    path = chart_path(check_name(name), version)
+    look = partial(read_files, filename=path.rpartition("/")[2], beginning=beginning)
+    found = await inspect_file(context.services, context.repository, name, path, look)
+    if beginning == FILES["values"]:
+        return Response(body=existing(found.get(beginning), "file", beginning), content_type=YAML, headers=NO_STORE)
+    return json_response([{"name": each, "data": found[each]} for each in sorted(found)], headers=NO_STORE)
 
 
 async def _delete(context: Context[WholeLists], request: Request, name: str, version: str) -> Response:

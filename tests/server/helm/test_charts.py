@@ -1,12 +1,13 @@
 """Uploads in the ways of several tools, and what clients read of them."""
 
+import base64
 import hashlib
 import json
 
 import pytest
 import yaml
 
-from tests.support.charts import make_chart, make_provenance
+from tests.support.charts import make_chart, make_provenance, pack
 from tests.support.http_client import BOUNDARY, form_body
 
 pytestmark = pytest.mark.server
@@ -164,3 +165,48 @@ def test_other_addresses_say_where_charts_go(charts, method, path, status):
     assert refused.status == status
     if method != "GET":
         assert refused.json["error"].endswith(f"charts are uploaded by POST to {charts.url}/api/charts")
+
+
+def test_values_and_templates_of_a_chart_are_read_out_of_its_archive(charts):
+    files = {
+        "values.yaml": "a: 1\n",
+        "templates/b.yaml": "kind: B\n",
+        "templates/a.yaml": "kind: A\n",
+        "README.md": "r",
+    }
+    assert post(charts, make_chart("inside", "1.0.0", files=files)).status == 201
+    values = charts.get("/api/charts/inside/1.0.0/values")
+    assert (values.status, values.body, values.headers["content-type"]) == (200, b"a: 1\n", "application/yaml")
+    found = charts.get("/api/charts/inside/1.0.0/templates").json
+    assert [(each["name"], base64.b64decode(each["data"])) for each in found] == [
+        ("templates/a.yaml", b"kind: A\n"),
+        ("templates/b.yaml", b"kind: B\n"),
+        ("templates/service.yaml", b"kind: Service\n"),
+    ]
+    manifest = b"apiVersion: v2\nname: empty\nversion: 1.0.0\n"
+    assert post(charts, pack({"empty/Chart.yaml": manifest})).status == 201
+    assert charts.get("/api/charts/empty/1.0.0/templates").json == []
+    for path in ("empty/1.0.0/values", "inside/9.0.0/values", "absent/1.0.0/templates"):
+        reply = charts.get(f"/api/charts/{path}")
+        assert (reply.status, "error" in reply.json) == (404, True), path
+    assert charts.get("/api/charts/a%20b/1.0.0/values").status == 400
+    assert (charts.head("/api/charts/inside/1.0.0").status, charts.head("/api/charts/inside/1.0.1").status) == (
+        200,
+        404,
+    )
+
+
+def test_a_part_of_all_charts_is_read(charts):
+    for name in ("page-a", "page-b", "page-c"):
+        assert post(charts, make_chart(name, "1.0.0")).status == 201
+    every = charts.get("/api/charts").json
+    names = list(every)
+    assert names == sorted(names)
+    for query, some in (
+        ("offset=1&limit=2", names[1:3]),
+        ("limit=1", names[:1]),
+        ("offset=2", names[2:]),
+        ("offset=999", []),
+        ("limit=none", names),
+    ):
+        assert charts.get(f"/api/charts?{query}").json == {each: every[each] for each in some}, query

@@ -373,7 +373,12 @@ CONDA = Specimen(
 # Helm
 
 CHARTS = {
-    version: make_chart("evil-tool", version, annotations={"artifacthub.io/license": LICENCES[version]})
+    version: make_chart(
+        "evil-tool",
+        version,
+        files={"values.yaml": f"archive: evil-tool-{version}.tgz\n"},
+        annotations={"artifacthub.io/license": LICENCES[version]},
+    )
     for version in LICENCES
 }
 
@@ -399,8 +404,8 @@ HELM = Specimen(
         for version, data in CHARTS.items()
     ),
     publish=_publish_charts,
-    documents=("/index.yaml", "/api/charts", "/api/charts/evil-tool"),
-    abouts=("/api/charts/evil-tool/{}",),
+    documents=("/index.yaml", "/api/charts", "/api/charts?limit=9", "/api/charts/evil-tool"),
+    abouts=tuple(f"/api/charts/evil-tool/{{}}{each}" for each in ("", "/values")),
 )
 
 # Java

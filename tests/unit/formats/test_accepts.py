@@ -7,6 +7,7 @@ from pkgrepo.formats.maven.ranges import accepts as maven
 from pkgrepo.formats.npm.ranges import accepts as npm
 from pkgrepo.formats.python.format import accepts as python
 from pkgrepo.formats.rubygems.ranges import accepts as ruby
+from pkgrepo.repositories.semver import constraint_accepts as helm
 
 # What node-semver 7, packaging, RubyGems, conda and Maven say: a dependency, versions that it accepts, and others.
 NPM = [
@@ -67,8 +68,31 @@ MAVEN = [
     ("g:a:1.5", "1.5", "1.6"),
     ("g:a:jar:sources:1.5", "1.5", "1.4"),
 ]
-CASES = [(npm, NPM), (python, PYTHON), (ruby, RUBY), (conda, CONDA), (maven, MAVEN)]
+HELM = [
+    ("a ^1.2.3", "1.2.3 v1.9.0 1.9.0+b1", "1.2.2 2.0.0 1.3.0-rc.1"),
+    ("a ^1.2.3-0", "1.2.3 1.3.0-rc.1 1.2.3-rc.1", "2.0.0 2.0.0-rc.1"),
+    ("a ~1.2.0", "1.2.0 1.2.9", "1.3.0"),
+    ("a 1.2", "1.2.0 1.2.9", "1.3.0"),
+    ("a 1.2.3", "1.2.3 v1.2.3", "1.2.4"),
+    ("a 1.x.x", "1.0.0 1.9.0", "2.0.0"),
+    ("a >= 1.2, < 3.0.0 || >= 4.2.3", "1.2.0 2.9.9 4.2.3 9.0.0", "3.0.0 4.2.2 1.1.9"),
+    ("a >=1.2 <1.4", "1.2.0 1.3.9", "1.4.0"),
+    ("a 1.2 - 1.4.5", "1.2.0 1.4.5", "1.4.6 1.1.0"),
+    ("a >=1.0, !=1.5.x, !=1.7.1", "1.4.0 1.7.2", "1.5.0 1.5.9 1.7.1"),
+    ("a !=1.2.3", "1.2.4 0.1.0", "1.2.3 2.0.0-rc.1"),
+    ("a =>1.2,=<1.4", "1.2.0 1.4.9", "1.5.0"),
+    ("a *", "1.2.3 0.0.1", "1.0.0-rc.1"),
+    ("a >=0.0.0-0", "1.2.3 2.0.0-rc.1", ""),
+    ("a >2", "3.0.0", "2.9.0 1.0.0"),
+]
+CASES = [(npm, NPM), (python, PYTHON), (ruby, RUBY), (conda, CONDA), (maven, MAVEN), (helm, HELM)]
 UNKNOWN = [
+    (helm, "a latest", "1.0.0"),
+    (helm, "a ^1 || what", "1.0.0"),
+    (helm, "a 1.2.3.4", "1.0.0"),
+    (helm, "a ^1", "one"),
+    (helm, f"a 1 -{' ' * 1900}1 !", "1.0.0"),
+    (helm, f"a 1{' ' * 1900}!", "1.0.0"),
     (npm, "a latest", "1.0.0"),
     (npm, "a git+https://example.org/a.git", "1.0.0"),
     (npm, "a npm:b@^1.0.0", "1.0.0"),
@@ -86,7 +110,7 @@ UNKNOWN = [
 ]
 
 
-@pytest.mark.parametrize(("accepts", "cases"), CASES, ids=["npm", "python", "ruby", "conda", "maven"])
+@pytest.mark.parametrize(("accepts", "cases"), CASES, ids=["npm", "python", "ruby", "conda", "maven", "helm"])
 def test_dependencies_accept_versions_as_their_clients_say(accepts, cases):
     for dependency, good, bad in cases:
         for version in good.split():

@@ -154,9 +154,13 @@ def test_a_bomb_is_refused_before_it_is_in_memory():
 
 def test_only_what_is_wanted_is_read_of_a_folder():
     data = pack([("a/b", b"1"), ("a/c", b"22"), ("a/d/b", b"3")])
-    assert read_one_folder(Source(data, "it"), {"b": 1, "c": 9, "e": 9}) == ("a", {"b": b"1", "c": b"22"})
+    assert read_one_folder(Source(data, "it"), {"b": 1, "c": 9, "e": 9}.get) == ("a", {"b": b"1", "c": b"22"})
     with pytest.raises(Invalid, match="more than 1 bytes"):
-        read_one_folder(Source(data, "it"), {"c": 1})
+        read_one_folder(Source(data, "it"), {"c": 1}.get)
+    with pytest.raises(Invalid, match="more than 2 bytes together"):
+        read_one_folder(Source(data, "it"), {"b": 9, "c": 9}.get, most=2)
+    with pytest.raises(Invalid, match="has a file 'a/c' of more than 1 bytes"):
+        read_one_folder(Source(data, "it"), {}.get, largest=1)
 
 
 def line(**more):
