@@ -30,6 +30,10 @@ HTML = {**PIP, "Accept": "text/html"}
 FILE = {"User-Agent": "pip/26.3", "Accept": "*/*", "Accept-Encoding": "identity"}
 MAVEN = {"User-Agent": "Apache-Maven/3.9.9 (Java 17; Linux)", "Cache-Control": "no-cache"}
 BUNDLER = {"User-Agent": "bundler/2.6.9 rubygems/3.6.9 ruby/3.1.2", "Accept": "*/*"}
+CARGO_CLIENT = {"User-Agent": "cargo/1.95.0", "Accept": "*/*", "Accept-Encoding": "deflate, gzip"}
+GO_CLIENT = {"User-Agent": "Go-http-client/1.1", "Accept-Encoding": "gzip"}
+HELM_CLIENT = {"User-Agent": "Helm/4.3"}
+CURL = {"User-Agent": "curl/7.88.1", "Accept": "*/*"}
 NPM = {
     "User-Agent": "npm/11.19.1 node/v24.1.0 linux x64 workspaces/false",
     "Accept": "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8, */*",

@@ -21,7 +21,7 @@ from .server import LOOPBACK, Contestant, built, built_version, variant
 class NoraServer(Contestant):
     """Its process; everything it stores is in files below the folder."""
 
-    places = {"npm": "/npm", "maven": "/maven2"}
+    places = {"npm": "/npm", "maven": "/maven2", "cargo": "/cargo", "raw": "/raw"}
 
     def command(self) -> Sequence[str]:
         program = built("rust", "nora")
@@ -35,7 +35,7 @@ class NoraServer(Contestant):
             "NORA_PUBLIC_URL": self.base_url,
             "NORA_STORAGE_MODE": "local",
             "NORA_STORAGE_PATH": str(self.folder / "storage"),
-            "NORA_REGISTRIES_ENABLE": "docker,maven,npm,pypi",
+            "NORA_REGISTRIES_ENABLE": "cargo,docker,maven,npm,pypi,raw",
             "NORA_AUTH_ENABLED": "false",
             "NORA_RATE_LIMIT_ENABLED": "false",
             "NORA_AUDIT_LOG": "off",
@@ -44,12 +44,13 @@ class NoraServer(Contestant):
             "NORA_PYPI_PROXY": "",
             "NORA_DOCKER_PROXIES": "",
             "NORA_MAVEN_PROXIES": "",
+            "NORA_CARGO_PROXY": "",
             "RUST_LOG": "error",
         }
 
 
 class Nora(NoraServer, OpenRegistry, NodeRegistry, PythonIndex, MavenServer):
-    """Hosting packages of four formats."""
+    """Hosting packages of six formats; Go modules it takes of upstreams alone."""
 
     name = "nora"
     fillers = 1  # of several versions of one npm package at once it loses some

@@ -180,6 +180,12 @@ class PkgrepoConda(Filled, PkgrepoChannel):
     releases = 30_000
 
 
+SINGLES = {  # a public repository of each of these formats, by kind
+    kind: variant(f"pkgrepo-{kind}", PkgrepoHosting, repository=kind, format=kind)
+    for kind in ("cargo", "go", "helm", "raw")
+}
+
+
 def target(kind: str, repository_url: str, token: str) -> Target:
     """Where a repository takes packages of a kind, with a token as the clients of these packages send it."""
     bearer = {"Authorization": f"Bearer {token}"}
@@ -189,6 +195,8 @@ def target(kind: str, repository_url: str, token: str) -> Target:
         "maven": ("", basic("bench", token)),
         "gems": ("/api/v1/gems", {"Authorization": token}),
         "conda": ("/api/v1/upload/any", bearer),
+        "cargo": ("", {"Authorization": token}),
+        **dict.fromkeys(("go", "helm", "raw"), ("", bearer)),
     }[kind]
     return Target(f"{repository_url}{end}", headers)
 

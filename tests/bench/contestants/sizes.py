@@ -13,7 +13,7 @@ from .container import ImageRegistry, PkgrepoImages, registry_client
 from .maven import MavenServer, PkgrepoMaven
 from .nodes import Database, OnDatabase, short_folder
 from .npm import NodeRegistry, PkgrepoNpm
-from .pkgrepo import Filled, Pkgrepo, PkgrepoChannel, PkgrepoGems, PkgrepoHosting, target
+from .pkgrepo import SINGLES, Filled, Pkgrepo, PkgrepoChannel, PkgrepoGems, PkgrepoHosting, target
 from .python import PkgrepoPython, PythonIndex
 from .server import variant
 
@@ -80,7 +80,7 @@ class TwoWorkers(Pkgrepo):
         return {**super().environment(), "PKGREPO_SERVER__WORKERS": "2"}
 
 
-for _base in (PkgrepoNpm, PkgrepoPython, PkgrepoMaven, PkgrepoGems, PkgrepoChannel, PkgrepoImages):
+for _base in (PkgrepoNpm, PkgrepoPython, PkgrepoMaven, PkgrepoGems, PkgrepoChannel, PkgrepoImages, *SINGLES.values()):
     variant(f"{_base.name}-2", TwoWorkers, _base)
 
 

@@ -10,7 +10,22 @@ import tests.bench.contestants.nora  # known by its name
 import tests.bench.contestants.sizes  # noqa: F401
 from tests.bench.arena import Scenario
 
-from . import conda, console, container, large, maven, nodes, npm, proxy, publishes, python, rubygems, scale, workers
+from . import (
+    conda,
+    console,
+    container,
+    large,
+    maven,
+    nodes,
+    npm,
+    proxy,
+    publishes,
+    python,
+    rubygems,
+    scale,
+    singles,
+    workers,
+)
 
 
 @frozen
@@ -40,6 +55,7 @@ GROUPS: Mapping[str, Group] = {
     "proxies": Group("Proxies", proxy.SCENARIOS, rounds=1),
     "gems": Group("Ruby gems", rubygems.SCENARIOS, rounds=1),
     "conda": Group("Conda packages", conda.SCENARIOS, rounds=1),
+    "singles": Group("Crates, Go modules, charts and plain files", singles.SCENARIOS, rounds=1),
     "figures": Group("Large uploads and catalogs", large.SCENARIOS, rounds=1),
     "console": Group("Console", console.SCENARIOS, rounds=1),
     "nodes": Group("Nodes on PostgreSQL and a bucket", nodes.SCENARIOS, in_all=False),

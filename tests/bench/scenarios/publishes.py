@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from urllib.parse import urlsplit
 
 from attrs import evolve
@@ -13,11 +14,12 @@ from tests.bench.clients.load import LoadFailed, Post, Target, get, post_all
 from tests.bench.contestants.container import ImageRegistry, PkgrepoImages
 from tests.bench.contestants.maven import MavenServer, PkgrepoMaven
 from tests.bench.contestants.npm import NodeRegistry, PkgrepoNpm
-from tests.bench.contestants.pkgrepo import PkgrepoChannel, PkgrepoGems, conda_post, gem_post
+from tests.bench.contestants.pkgrepo import SINGLES, PkgrepoChannel, PkgrepoGems, conda_post, gem_post
 from tests.bench.contestants.python import PkgrepoPython, PythonIndex, form_post
 from tests.bench.contestants.server import Contestant
 from tests.bench.packages.images import OCI_IMAGE, make_image
 from tests.bench.packages.modules import Module, put
+from tests.bench.packages.singles import CARGO, GO, HELM, RAW, Kind
 from tests.bench.packages.tarballs import NodePackage
 from tests.bench.packages.wheels import Wheel
 
@@ -65,6 +67,12 @@ def conda_package(server: Contestant, name: str) -> tuple[Post, str]:
     """A conda package."""
     assert isinstance(server, PkgrepoChannel)
     return conda_post(name), f"{server.folder_url}/{name}-1.0-py_0.conda"
+
+
+def single(kind: Kind, server: Contestant, name: str) -> tuple[Post, str]:
+    """A crate, a Go module, a chart or a plain file."""
+    place = server.place(kind.name)
+    return kind.post(urlsplit(place).path, name, "1.0.0"), f"{place}{kind.file(name, '1.0.0')}"
 
 
 def manifest(server: Contestant, name: str) -> tuple[Post, str]:
@@ -128,6 +136,15 @@ SCENARIOS: tuple[Scenario, ...] = (
     _scenario("maven", "jars of 9 KB (nginx does not fsync)", jar, PkgrepoMaven.name, ("nginx-dav", "nora")),
     _scenario("gems", "gems of 9 KB", gem, PkgrepoGems.name),
     _scenario("conda", "small conda packages", conda_package, PkgrepoChannel.name),
+    *(
+        _scenario(kind.name, f"{what} of 9 KB", partial(single, kind), SINGLES[kind.name].name, peers)
+        for kind, what, peers in (
+            (CARGO, "crates", ("nora",)),
+            (GO, "Go modules", ()),
+            (HELM, "charts", ()),
+            (RAW, "plain files (nginx does not fsync)", ("nginx-dav", "nora")),
+        )
+    ),
     _scenario(
         "manifest",
         "manifests of images whose blobs are there",
