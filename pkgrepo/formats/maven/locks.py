@@ -12,15 +12,14 @@ import re
 from typing import Final
 
 from pkgrepo.errors import Invalid
-from pkgrepo.gateway.mirrored.locks import Lock, Wanted, parse_hashes
+from pkgrepo.gateway.mirrored.locks import Lock, Wanted, parse_sum
 
 NAME: Final = "maven"
 LONGEST_LINE: Final = 2000  # of a list of artifacts
 _PART: Final = r"[A-Za-z0-9_.$-]+"
 _COORDINATES: Final = re.compile(rf"(?<![^\s|+\\-])({_PART}+(?::{_PART}+){{2,5}}+)(?=[\s=,)]|$)")
 _SCOPES: Final = frozenset({"compile", "runtime", "provided", "test", "system", "import"})
-_LISTED: Final = re.compile(r"(?:([0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})\s+[*]?)?([A-Za-z0-9_.+-]+(?:/[^\s/]+)+)")
-_BY_LENGTH: Final = {32: "md5", 40: "sha1", 64: "sha256"}
+_PATH: Final = re.compile(r"[A-Za-z0-9_.+-]+(?:/[^\s/]+)+")
 _ENDINGS: Final = {"test-jar": "jar", "maven-plugin": "jar", "ejb": "jar", "bundle": "jar", "java-source": "jar"}
 _CLASSIFIERS: Final = {"test-jar": "tests", "java-source": "sources"}
 
@@ -42,14 +41,13 @@ def read_maven(text: str) -> Lock:
         if len(stripped) > LONGEST_LINE:
             lock.leave_out(stripped, "the line is too long")
             continue
-        listed = _LISTED.fullmatch(stripped)
+        digests, path = parse_sum(stripped) or (frozenset(), stripped)
         if stripped.startswith("#"):
             continue
-        if listed is not None:
-            digests = parse_hashes([f"{_BY_LENGTH[len(listed[1])]}:{listed[1]}" if listed[1] else None])
-            parts = listed[2].split("/")
-            name = f"{'.'.join(parts[:-3])}:{parts[-3]}" if len(parts) > 3 else listed[2]
-            lock.want(Wanted(format=NAME, name=name, file=listed[2], digests=digests))
+        if _PATH.fullmatch(path) is not None:
+            parts = path.split("/")
+            name = f"{'.'.join(parts[:-3])}:{parts[-3]}" if len(parts) > 3 else path
+            lock.want(Wanted(format=NAME, name=name, file=path, digests=digests))
         elif found := _COORDINATES.search(stripped.replace("[INFO]", "")):
             coordinates.append(found[1].split(":"))
     scoped = any(parts[-1] in _SCOPES for parts in coordinates)

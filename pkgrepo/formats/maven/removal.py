@@ -20,8 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-
-from attrs import frozen
+from typing import Final
 
 from pkgrepo.auth.permissions.admission import Road, admit_server
 from pkgrepo.errors import AuthenticationRequired, NotFound
@@ -42,15 +41,18 @@ from pkgrepo.formats.maven.paths import (
 )
 from pkgrepo.formats.maven.push_rules import check_token
 from pkgrepo.gateway.callers.access import actor_of, require_plain_removal
+from pkgrepo.gateway.publishing import removals
+from pkgrepo.gateway.publishing.removals import Removal
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, Actor, File
-from pkgrepo.repositories.publish import package_changes
 from pkgrepo.repositories.publish.package_changes import EVICTED, remove_files
 from pkgrepo.repositories.publish.plain_files import remove_plain_file
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.packages import files, packages, versions
+
+PLAIN: Final = Removal("")  # of a file that belongs to no package
 
 
 async def remove(context: MavenContext, request: Request, target: Path) -> Response:
@@ -72,34 +74,20 @@ async def remove(context: MavenContext, request: Request, target: Path) -> Respo
     if isinstance(target, Checksum):
         raise _computed("checksums are")
     found: Removal | None = await services.catalog.scan(find_removal, repository.id, target)
-    if isinstance(target, Metadata) and found != Removal():  # metadata of other directories is stored as it came
+    if isinstance(target, Metadata) and found != PLAIN:  # metadata of other directories is stored as it came
         raise _computed("metadata is")
     if found is None:
         raise NotFound("path", target.path)
     actor = actor_of(request, identity)
-    content = services.content
-    if found.package is None:
+    if found == PLAIN:
         tree = services.formats[repository.format].tree
         await require_plain_removal(access, services.catalog, tree, identity, repository, target.path)
-        await content.change(remove_plain_file, repository, target.path, actor)
+        await services.content.change(remove_plain_file, repository, target.path, actor)
         return Response(204)
     await access.require(identity, Action.DELETE, repository, found.package)
     # Tombstones keep deleted versions out of metadata that clients upload. Uploads may use their paths again where
     # overwriting is allowed; elsewhere a path would get other content by way of a deletion.
-    burn = True
-    if found.version is None:
-        await content.change(package_changes.remove_package, repository, found.package, actor, burn)
-    else:
-        await content.change(
-            package_changes.remove_files,
-            repository,
-            found.package,
-            found.version,
-            found.paths,
-            actor,
-            index_artifact,
-            burn,
-        )
+    await removals.remove(services, repository, found, actor, index_artifact, burn=True)
     await _drop_plugin(context, found.package, actor)
     return Response(204)
 
@@ -115,18 +103,6 @@ async def _drop_plugin(context: MavenContext, package: str, actor: Actor) -> Non
 def _computed(what: str) -> Refusal:
     why = f"{what} computed from the stored files; delete these"
     return Refusal(405, why, "method_not_allowed", headers=((b"Allow", b"GET, HEAD, PUT"),))
-
-
-@frozen
-class Removal:
-    """
-    What a path means: files at ``paths`` of a version, all of the version if that is None, or all of the package if
-    there is no ``version``. Without ``package`` it is a plain file.
-    """
-
-    package: str | None = None
-    version: str | None = None
-    paths: tuple[str, ...] | None = None
 
 
 def find_removal(r: Reader, repository_id: int, target: FilePath | Directory) -> Removal | None:
@@ -146,7 +122,7 @@ def _file_removal(r: Reader, file: File) -> Removal:
     """The removal of a file with its signatures, which may be signed in turn."""
     coordinates = None if file.package_id is None else coordinates_of(file.path.split("/")[:-1])
     if coordinates is None:
-        return Removal()
+        return PLAIN
     endings = (*ROLES, *(first + second for first in ROLES for second in ROLES))
     found = (files.find_file(r, file.repository_id, file.path + each) for each in endings)
     signatures = (each.path for each in found if each is not None and each.role is not None)
@@ -179,8 +155,7 @@ def _build_removal(r: Reader, repository_id: int, segments: list[str]) -> Remova
 
 def _package_removal(r: Reader, repository_id: int, segments: list[str]) -> Removal | None:
     key = package_key_of(segments)
-    found = key is not None and packages.find_package(r, repository_id, key) is not None
-    return Removal(key) if found else None
+    return None if key is None or packages.find_package(r, repository_id, key) is None else Removal(key)
 
 
 async def evict(context: MavenContext, request: Request, target: Path) -> Response:
@@ -202,12 +177,13 @@ async def evict(context: MavenContext, request: Request, target: Path) -> Respon
     if removal is None and not keys:
         raise NotFound("path", target.path)
     services.proxy.package_files.forget(repository)
-    if removal is not None and removal.package is not None:
-        await _evict_versions(context, removal.package, removal, actor_of(request, identity))
+    if removal is not None and removal != PLAIN:
+        await _evict_versions(context, removal, actor_of(request, identity))
     return Response(204)
 
 
-async def _evict_versions(context: MavenContext, package: str, removal: Removal, actor: Actor) -> None:
+async def _evict_versions(context: MavenContext, removal: Removal, actor: Actor) -> None:
+    package = removal.package
     keys: Sequence[str] = () if removal.version is None else (removal.version,)
     for key in keys or await context.services.catalog.look(_version_keys, context.repository.id, package):
         with suppress(NotFound):  # it was removed meanwhile

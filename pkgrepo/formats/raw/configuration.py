@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar, Final
 
 import msgspec
 
-from pkgrepo.errors import Invalid
-from pkgrepo.formats.raw.paths import is_pattern
+from pkgrepo.formats.raw.paths import LONGEST_PATH
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.model.structs import meaning
 from pkgrepo.proxy import schema
 from pkgrepo.repositories import configuration
 from pkgrepo.repositories.policy.schema import ServingPolicy
 
+_PART: Final = r"(?![ .]*(/|$))[^/\x00-\x1f\x7f]+"  # of a path, which is not dots and blanks alone
+_Pattern = Annotated[str, msgspec.Meta(pattern=rf"^{_PART}(/{_PART})*$(?!\n)", max_length=LONGEST_PATH)]
 Packages = Annotated[
-    Annotated[list[str], msgspec.Meta(max_length=32)] | None,
+    Annotated[list[_Pattern], msgspec.Meta(max_length=32)] | None,
     meaning(
         "Patterns of paths that are packages, such as releases/* or */*, of which the first that fits counts. A file "
         "that none fits belongs to the package that is named like the first part of its path. They are chosen when the "
@@ -38,12 +39,6 @@ class Policy(ServingPolicy, frozen=True):
     ] = ("*",)
 
 
-def _check(packages: Sequence[str] | None) -> None:
-    for number, each in enumerate(packages or ()):
-        if not is_pattern(each):
-            raise Invalid("this is no pattern of a path: parts with slashes between", f"/packages/{number}")
-
-
 class HostedConfig(configuration.HostedConfig, frozen=True):
     """The configuration of a hosted repository."""
 
@@ -53,11 +48,6 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
     policy: Annotated[Policy | None, meaning("Rules for uploads and for the packages that are served.")] = None
     packages: Packages = None
 
-    def normalised(self) -> Self:
-        """The stored form. :raises Invalid: also if a pattern is none"""
-        _check(self.packages)
-        return super().normalised()
-
 
 class ProxyConfig(schema.ProxyConfig, frozen=True, tag=RepositoryType.PROXY.value):
     """The configuration of a proxy repository, whose routes are addresses of folders with files."""
@@ -66,11 +56,6 @@ class ProxyConfig(schema.ProxyConfig, frozen=True, tag=RepositoryType.PROXY.valu
 
     packages: Packages = None
 
-    def normalised(self) -> Self:
-        """The stored form. :raises Invalid: also if a pattern is none"""
-        _check(self.packages)
-        return super().normalised()
-
 
 class VirtualConfig(schema.VirtualConfig, frozen=True, kw_only=True, tag=RepositoryType.VIRTUAL.value):
     """The configuration of a virtual repository, whose patterns are those of its members."""
@@ -78,11 +63,6 @@ class VirtualConfig(schema.VirtualConfig, frozen=True, kw_only=True, tag=Reposit
     fixed: ClassVar[tuple[str, ...]] = (*schema.VirtualConfig.fixed, *configuration.AGREED)
 
     packages: Packages = None
-
-    def normalised(self) -> Self:
-        """The stored form. :raises Invalid: also if a pattern is none"""
-        _check(self.packages)
-        return super().normalised()
 
 
 CONFIGURATIONS = configuration.Configurations("the raw format", HostedConfig | ProxyConfig | VirtualConfig)

@@ -8,7 +8,7 @@ and again when it has arrived. What depends on what is at the path is decided in
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Final
@@ -34,18 +34,18 @@ from pkgrepo.gateway.bodies import check_preconditions, receive_body
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.digest_fields import read_digests
 from pkgrepo.gateway.package_files import answer_file, find_package_file
+from pkgrepo.gateway.publishing.removals import Removal, remove
 from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded
 from pkgrepo.gateway.responses.content import SAFE, FileHead, document_cache_control
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response, text_response
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import Action, File, NewFile, Repository
+from pkgrepo.model import Action, BlobInfo, File, NewFile, Repository
 from pkgrepo.model.admission import Admitted
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.serving import Want
 from pkgrepo.repositories.format import index_nothing
-from pkgrepo.repositories.publish import package_changes
 from pkgrepo.repositories.publish.releases import Published, Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files, packages, versions
@@ -163,13 +163,8 @@ async def put_file(context: RawContext, request: Request, path: str) -> Response
         await services.catalog.look(_check_place, repository.id, path)
     elif not permit.overwrite and request.body.declared not in (None, there.size):
         raise permit.why_not
-    async with services.content.stage(repository, permit.package, user_id=permit.user_id) as staged:
-        limit = services.max_upload
-        blob = await receive_body(request, staged, limit=limit, algorithms=ALGORITHMS, expected=expected)
-        permit = await _permit(context, request, path)
-        file = NewFile(path=path, blob=blob, media_type=_sent_type(request) or media_type(path))
-        guard = partial(_check_now, repository, request, path)
-        published = await publish_file(context, staged, permit, file, guard)
+    receive = partial(receive_body, request, limit=services.max_upload, algorithms=ALGORITHMS, expected=expected)
+    blob, published = await _store(context, request, permit, path, receive, _sent_type(request), _check_conditions)
     replaced = there is not None or not published.changed
     text = f"stored {path} sha256={blob.sha256}\n" if published.changed else f"{path} has these bytes already\n"
     etag = (b"ETag", f'"{blob.sha256}"'.encode())
@@ -182,20 +177,38 @@ def _sent_type(request: Request) -> str:
     return "" if sent == FORM or len(sent) > LONGEST_TYPE or not sent.isprintable() else sent
 
 
-async def publish_file(
-    context: RawContext, staged: Staged, permit: Permit, file: NewFile, guard: Any = None
-) -> Published:
-    """Publish a file that has arrived. :raises Refusal: another one is there, or was, and may not be replaced"""
-    release = make_release(permit.package, file, overwrite=permit.overwrite, reuse=permit.reuse, guard=guard)
-    try:
-        return await context.services.content.publish(
-            context.repository, release, staged, permit.admitted, index_nothing
-        )
-    except FileExists:
-        raise permit.why_not from None
-    except FileBurned:
-        sentence = f"a file at {file.path} was deleted, and its path is not used again (policy.overwrite)"
-        raise Refusal(409, sentence, "file_exists") from None
+async def _store(
+    context: RawContext,
+    request: Request,
+    permit: Permit,
+    path: str,
+    receive: Callable[[Staged], Awaitable[BlobInfo]],
+    kind: str = "",
+    check: Callable[[Repository, Request, File | None], None] = lambda *_: None,
+) -> tuple[BlobInfo, Published]:
+    """
+    Receive and publish a file, of a media type that its name tells if it is empty.
+
+    :raises Refusal: another one is there, or was, and may not be replaced, or ``check`` refuses it
+    """
+    content, repository = context.services.content, context.repository
+
+    def guard(tx: Transaction) -> None:
+        check(repository, request, files.find_file(tx, repository.id, path))
+        _check_place(tx, repository.id, path)
+
+    async with content.stage(repository, permit.package, user_id=permit.user_id) as staged:
+        blob = await receive(staged)
+        permit = await _permit(context, request, path)
+        file = NewFile(path=path, blob=blob, media_type=kind or media_type(path))
+        release = make_release(permit.package, file, overwrite=permit.overwrite, reuse=permit.reuse, guard=guard)
+        try:
+            return blob, await content.publish(repository, release, staged, permit.admitted, index_nothing)
+        except FileExists:
+            raise permit.why_not from None
+        except FileBurned:
+            sentence = f"a file at {path} was deleted, and its path is not used again (policy.overwrite)"
+            raise Refusal(409, sentence, "file_exists") from None
 
 
 async def take_file(context: RawContext, request: Request, sent: SentFile) -> Uploaded:
@@ -207,11 +220,7 @@ async def take_file(context: RawContext, request: Request, sent: SentFile) -> Up
     )
     permit = await _permit(context, request, path)
     await context.services.catalog.look(_check_place, context.repository.id, path)
-    async with context.services.content.stage(context.repository, permit.package, user_id=permit.user_id) as staged:
-        blob = await sent.receive(staged, ALGORITHMS)
-        permit = await _permit(context, request, path)
-        file = NewFile(path=path, blob=blob, media_type=media_type(path))
-        published = await publish_file(context, staged, permit, file, partial(_place_guard, context.repository, path))
+    blob, published = await _store(context, request, permit, path, lambda staged: sent.receive(staged, ALGORITHMS))
     return Uploaded(permit.package, version_of(permit.package, path), published.changed, path, blob.sha256)
 
 
@@ -245,15 +254,6 @@ def _check_place(r: Reader, repository_id: int, path: str) -> None:
         raise Conflict(f"{error}{HINT if file_or_folder(r, repository_id, path) is True else ''}") from None
 
 
-def _place_guard(repository: Repository, path: str, tx: Transaction) -> None:
-    _check_place(tx, repository.id, path)
-
-
-def _check_now(repository: Repository, request: Request, path: str, tx: Transaction) -> None:
-    _check_conditions(repository, request, files.find_file(tx, repository.id, path))
-    _check_place(tx, repository.id, path)
-
-
 async def delete(context: RawContext, request: Request, path: str) -> Response:
     """Remove a file, or the folder of a version or package. :raises NotFound: there is none of these"""
     services, repository = context.services, context.repository
@@ -262,32 +262,18 @@ async def delete(context: RawContext, request: Request, path: str) -> Response:
     if found is None:
         raise NotFound("file or version", path)
     await services.access.require(identity, Action.DELETE, repository, found.package)
-    actor, change = actor_of(request, identity), services.content.change
-    if found.version is None:
-        await change(package_changes.remove_package, repository, found.package, actor, True)
-    else:
-        remove = package_changes.remove_files
-        await change(remove, repository, found.package, found.version, found.paths, actor, index_nothing, True)
+    await remove(services, repository, found, actor_of(request, identity), index_nothing, burn=True)
     return Response(204)
 
 
-@frozen
-class _Removal:
-    """Files of a version, all of them without ``paths``; without a ``version`` (a key) all of the package."""
-
-    package: str
-    version: str | None = None
-    paths: tuple[str, ...] | None = None
-
-
-def _find_removal(r: Reader, repository: Repository, path: str) -> _Removal | None:
+def _find_removal(r: Reader, repository: Repository, path: str) -> Removal | None:
     file = files.find_file(r, repository.id, path)
     if file is not None:
         of = package_and_version_of_file(r, file.id)
-        return None if of is None else _Removal(of[0], of[1], (path,))
+        return None if of is None else Removal(of[0], of[1], (path,))
     key = package_of(path, patterns_of(repository))
     package = packages.find_package(r, repository.id, key)
     if package is None or key == path:
-        return None if package is None else _Removal(key)
+        return None if package is None else Removal(key)
     version = versions.find_version(r, package.id, version_of(key, f"{path}/x"))
-    return _Removal(key, version.key) if version is not None and folder_of(key, version.text) == path else None
+    return Removal(key, version.key) if version is not None and folder_of(key, version.text) == path else None

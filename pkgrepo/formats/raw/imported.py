@@ -14,7 +14,7 @@ from pkgrepo.formats.raw.files import make_release
 from pkgrepo.formats.raw.paths import ALGORITHMS, check_path, check_version, media_type, package_of, version_of
 from pkgrepo.gateway.imported.items import Item, Place, SourcePackage, Taking
 from pkgrepo.gateway.imported.kinds import Imported, take_files
-from pkgrepo.gateway.imported.listings import read_listing
+from pkgrepo.gateway.imported.listings import list_below, read_listing
 from pkgrepo.gateway.imported.places import Folder, FoundFile, Site
 from pkgrepo.gateway.imported.sources import PathSite
 from pkgrepo.interfaces import Reader
@@ -80,31 +80,12 @@ class FileSite:
             yield name
 
     async def package(self, name: str) -> SourcePackage:
-        """The files of a folder, or one file."""
-        found: list[Found] = []
-        marks: list[str] = []
-        if name in self._alone:
-            found.append((name, self._place(name), None, None))
-        else:
-            await self._collect(name, found, marks)
-        return _source_package(name, found, marks)
-
-    async def _collect(self, name: str, found: list[Found], marks: list[str]) -> None:
-        """:raises Invalid: a page is none, or what is below the folder has no end"""
-        waiting = [name]
-        while waiting:
-            path = check_path(waiting.pop())
-            page = await read_listing(self._site, f"{self._site.url}/{quote(path)}/")
-            if page is None:
-                raise Invalid(f"there is no page with the files of {path}")
-            marks.append(page.mark)
-            found += [(at, self._place(at), None, None) for each in page.files for at in (f"{path}/{each}",)]
-            waiting += [f"{path}/{each}" for each in reversed(page.folders)]
-            if len(found) + len(waiting) + len(marks) > MOST:
-                raise Invalid(f"there are more than {MOST} files and folders in {name}")
-
-    def _place(self, path: str) -> Place:
-        return self._site.file(f"{self._site.url}/{quote(path)}")
+        """The files of a folder, or one file. :raises Invalid: a page is none, or these have no end"""
+        found, marks = ([name], []) if name in self._alone else await list_below(self._site, name, MOST)
+        places = (self._site.file(f"{self._site.url}/{quote(path)}") for path in found)
+        return _source_package(
+            name, [(path, place, None, None) for path, place in zip(found, places, strict=True)], marks
+        )
 
 
 def _read(path: str) -> tuple[str, str]:

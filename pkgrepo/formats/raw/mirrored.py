@@ -10,27 +10,23 @@ from typing import Final
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.raw.configuration import patterns_of
 from pkgrepo.formats.raw.paths import check_path, package_of
-from pkgrepo.gateway.mirrored.locks import Lock, Wanted, parse_hashes
+from pkgrepo.gateway.mirrored.locks import Lock, Wanted, parse_sum
 from pkgrepo.gateway.mirrored.places import LockFile, Mirrored, Place, is_path, list_files
 from pkgrepo.gateway.services import Services
 from pkgrepo.model import Repository
 
 NAME: Final = "raw"
-_BY_LENGTH: Final = {32: "md5", 40: "sha1", 64: "sha256", 128: "sha512"}
-_LINE: Final = re.compile(r"([0-9a-fA-F]{32,128})[ \t]+\*?(?:\./)?(.+)")
 
 
 def read_list(text: str) -> Lock:
     """Lines of a digest and a path. :raises Invalid: it has none"""
     lock = Lock()
     for line in text.splitlines():
-        found = _LINE.fullmatch(line.strip())
-        if found is None or len(found[1]) not in _BY_LENGTH:
-            if line.strip() and not line.startswith("#"):
-                lock.leave_out(line, "this is no digest with a path after it")
-            continue
-        path, digests = found[2].lstrip("/"), parse_hashes([f"{_BY_LENGTH[len(found[1])]}:{found[1]}"])
-        lock.want(Wanted(format=NAME, name=package_of(path, ()), file=path, digests=digests))
+        if (found := parse_sum(line.strip())) is not None:
+            path = found[1].lstrip("/")
+            lock.want(Wanted(format=NAME, name=package_of(path, ()), file=path, digests=found[0]))
+        elif line.strip() and not line.startswith("#"):
+            lock.leave_out(line, "this is no digest with a path after it")
     if not lock.wanted:
         raise Invalid("it has no lines with a digest and a path, as sha256sum prints them")
     return lock

@@ -71,13 +71,6 @@ def check_version(text: str) -> str:
     return check_package(text)
 
 
-def is_pattern(pattern: str) -> bool:
-    """Whether a text is a pattern of the paths of packages."""
-    return (
-        pattern.isprintable() and len(pattern) <= LONGEST_PATH and all(each.strip(" .") for each in pattern.split("/"))
-    )
-
-
 def package_of(path: str, patterns: Sequence[str]) -> str:
     """The package (a key) that the file at a path belongs to."""
     parts = path.split("/")

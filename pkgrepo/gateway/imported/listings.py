@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 from html.parser import HTMLParser
 from typing import Final
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from attrs import frozen
 
+from pkgrepo.errors import Invalid
 from pkgrepo.gateway.imported.places import Site
 from pkgrepo.outbound.urls import parse_url, resolve_reference
 
@@ -32,6 +33,26 @@ async def read_listing(site: Site, url: str) -> Listing | None:
     """
     content, final = await site.read(url, "text/html", largest=LARGEST_LISTING)
     return await site.pools.cpu(parse_listing, content, final)
+
+
+async def list_below(site: Site, path: str, most: int) -> tuple[list[str], list[str]]:
+    """
+    The paths of the files below a folder of a site, by its listings, and texts that differ if these do.
+
+    :raises Invalid: a page is none, or what is below has no end: ``most`` files and folders
+    """
+    files, marks, waiting = list[str](), list[str](), [path]
+    while waiting:
+        folder = waiting.pop()
+        page = await read_listing(site, f"{site.url}/{quote(folder)}/")
+        if page is None:
+            raise Invalid(f"there is no page with the files of {folder}")
+        marks.append(page.mark)
+        files += [f"{folder}/{each}" for each in page.files]
+        waiting += [f"{folder}/{each}" for each in reversed(page.folders)]
+        if len(files) + len(waiting) + len(marks) > most:
+            raise Invalid(f"there are more than {most} files and folders in {path}")
+    return files, marks
 
 
 def parse_listing(content: bytes, url: str) -> Listing | None:

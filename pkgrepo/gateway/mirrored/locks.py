@@ -23,6 +23,8 @@ Digests = frozenset[tuple[str, str]]
 """Pairs of a ``hashlib`` name and a digest in lower-case hex; of the strongest algorithm one is that of the file."""
 
 _HASH: Final = re.compile(r"(md5|sha1|sha224|sha256|sha384|sha512)[:=]([0-9a-fA-F]+)")
+_BY_LENGTH: Final = {32: "md5", 40: "sha1", 64: "sha256", 128: "sha512"}  # of a digest in hex
+_SUM: Final = re.compile(r"([0-9a-fA-F]{32,128})[ \t]+\*?(?:\./)?(.+)")
 _INTEGRITY: Final = re.compile(r"(sha1|sha256|sha384|sha512)-([A-Za-z0-9+/]+={0,2})")
 _SECRETS: Final = (  # in addresses: names and passwords, tokens in paths of channels, signatures
     (re.compile(r"://[^/\s@]*@"), "://"),
@@ -83,6 +85,14 @@ def parse_hashes(texts: Iterable[object]) -> Digests:
     """The digests in texts such as ``sha256:HEX``; those of other forms are left out."""
     found = (_HASH.fullmatch(each.strip()) for each in texts if isinstance(each, str))
     return frozenset((each[1], each[2].lower()) for each in found if each is not None)
+
+
+def parse_sum(line: str) -> tuple[Digests, str] | None:
+    """The digest and the path in a line as ``sha256sum`` prints it; None if it is another one."""
+    found = _SUM.fullmatch(line)
+    if found is None or len(found[1]) not in _BY_LENGTH:
+        return None
+    return frozenset({(_BY_LENGTH[len(found[1])], found[1].lower())}), found[2]
 
 
 def parse_integrity(text: object) -> Digests:

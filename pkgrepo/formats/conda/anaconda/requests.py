@@ -32,12 +32,12 @@ from pkgrepo.formats.conda.paths import PackagePath
 from pkgrepo.gateway.bodies import read_body, read_object
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.callers.tokens import limits_in
+from pkgrepo.gateway.publishing.removals import Removal, remove
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Response, json_response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Action, BlobInfo, File, Repository, Version
 from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
-from pkgrepo.repositories.publish import package_changes
 from pkgrepo.repositories.publish.content import log_published
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish_policy import publish_policy
@@ -119,15 +119,12 @@ async def _remove(context: ChannelContext, request: Request, target: Target) -> 
     identity = await services.access.admit(request, Action.DELETE, repository, target.name)
     actor = actor_of(request, identity)
     burn = not publish_policy(repository).reuse_deleted_names
-    change = services.content.change
-    if isinstance(target, PackageTarget):
-        await change(package_changes.remove_package, repository, target.name, actor, burn)
-        return json_response({}, 201)
-    paths = [target.path] if isinstance(target, FileTarget) else None
-    await change(
-        package_changes.remove_files, repository, target.name, target.version_key, paths, actor, index_package, burn
-    )
-    return json_response({}, 201 if paths is None else 200)
+    found = Removal(target.name)
+    if not isinstance(target, PackageTarget):
+        paths = [target.path] if isinstance(target, FileTarget) else None
+        found = Removal(target.name, target.version_key, paths)
+    await remove(services, repository, found, actor, index_package, burn=burn)
+    return json_response({}, 201 if found.paths is None else 200)
 
 
 async def _log_in(context: ChannelContext, request: Request) -> Response:

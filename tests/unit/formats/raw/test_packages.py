@@ -56,6 +56,15 @@ async def test_members_name_packages_as_the_repository_that_joins_them(world: St
     assert (refused.status, refused.pointer) == (422, "/config/members/0")
 
 
+@pytest.mark.parametrize("pattern", ["", "/", "a/", "/a", "a//b", ".", "a/../b", "a/ ./b", "a\n", "a/b\0", "a" * 1025])
+async def test_what_is_no_pattern_of_a_path_is_refused(stack: Stack, pattern: str) -> None:
+    body = {"name": "odd", "storage": "main", "format": "raw", "visibility": "public"}
+    for kind in ("Hosted", "Virtual"):
+        config = {"type": kind, "packages": ["a b.c/*", pattern], **({"members": []} if kind == "Virtual" else {})}
+        refused = await stack.api("POST", "/repository", {**body, "config": config})
+        assert (refused.status, refused.pointer) == (422, "/config/packages/1"), refused
+
+
 @pytest.mark.parametrize("packages", [None, [], ["*/*"]])
 async def test_patterns_of_packages_stay(world: Stack, packages: Any) -> None:
     refused = await world.api("PUT", "/repository/main%2Fdeep/config", {**DEEP, "packages": packages})
