@@ -13,7 +13,7 @@ from twisted.python.failure import Failure
 
 from pkgrepo.concurrency.fair_semaphore import FairSemaphore
 from pkgrepo.concurrency.services import Service
-from pkgrepo.gateway.responses.directory_pages import ListingTurns
+from pkgrepo.gateway.folders.pages import ListingTurns
 from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.services import Context
 

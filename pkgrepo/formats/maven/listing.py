@@ -1,67 +1,78 @@
-"""Answers GET and HEAD of directories: what is listed of the members, as the caller may see it."""
+"""Answers GET and HEAD of directories: what they are, what is computed in them, and who may read them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from typing import Final
 
-from attrs import evolve
-
-from pkgrepo.concurrency.fair_semaphore import QueueFull
-from pkgrepo.errors import NotFound
+from pkgrepo.errors import Invalid
 from pkgrepo.formats.maven.caches import MavenContext
-from pkgrepo.formats.maven.directories import Directory, Member, find_directory, read_page
+from pkgrepo.formats.maven.paths import ALGORITHMS, METADATA_NAME, Metadata, parse_text
 from pkgrepo.formats.maven.paths import Directory as DirectoryPath
-from pkgrepo.gateway.responses.directory_pages import (
-    HTML,
-    Cursor,
-    Entry,
-    answer_directory,
-    busy,
-    moved_to_folder,
-)
+from pkgrepo.gateway.folders.levels import FolderFormat, Meaning
+from pkgrepo.gateway.folders.pages import HTML, Entry, moved_to_folder
+from pkgrepo.gateway.folders.requests import ARCHIVE, Folders
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.negotiation import names_media_type
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
-from pkgrepo.interfaces import ICatalog, Reader
-from pkgrepo.model import Action, Identity, Repository, RepositoryType
-from pkgrepo.proxy.resolving.flat_members import FlatMember
-from pkgrepo.repositories.policy.refusals import RuleRefused, refusal
-from pkgrepo.repositories.policy.rules import Verdict
-from pkgrepo.storage.catalog.packages.packages import find_package
-from pkgrepo.storage.catalog.packages.tree import file_or_folder
+from pkgrepo.model import Action, File, Identity, Repository
+from pkgrepo.storage.catalog.packages.tree import list_files
+
+
+def _meaning(_repository: Repository, path: str) -> Meaning:
+    """The package whose directory a path may be, and the version."""
+    if not path:
+        return Meaning()
+    try:
+        found = parse_text(f"{path}/{METADATA_NAME}")
+    except Invalid:  # too long for having metadata
+        return Meaning()
+    assert isinstance(found, Metadata)
+    at = found.coordinates
+    package = found.package_key if found.version is None else None
+    return Meaning(package, None if at is None else (at.package_key, at.version))
+
+
+def _entries(file: File) -> Iterator[Entry]:
+    entry = Entry(file.path.rpartition("/")[2], size=file.size, modified_at=file.created_at)
+    return _with_checksums(entry, [each for each in ALGORITHMS if each in file.digests])
+
+
+def _with_checksums(entry: Entry, algorithms: Sequence[str]) -> Iterator[Entry]:
+    yield entry
+    for algorithm in algorithms:
+        yield Entry(f"{entry.name}.{algorithm}")
+
+
+FOLDERS: Final = FolderFormat(
+    meaning=_meaning,
+    files=list_files,
+    whole=False,  # that of an artifact may be a group, too
+    entries=_entries,
+    computed=tuple(_with_checksums(Entry(METADATA_NAME), ALGORITHMS)),
+)
+
+
+def folders_of(services: Services, repository: Repository) -> Folders:
+    """The directories of a repository."""
+    return Folders(services=services, repository=repository, format=FOLDERS)
 
 
 async def list_directory(context: MavenContext, request: Request, target: DirectoryPath) -> Response:
     """
-    A directory, as HTML, or as JSON for clients that prefer it.
+    A directory, as HTML, or as JSON for clients that prefer it; or all that is in it as an archive.
 
-    :raises NotFound: there is no such directory; :raises Refusal: too many listings are asked for at the same time
+    Below a group are packages of others, too, so that an archive is for those who may read the whole repository.
+
+    :raises NotFound: there is no such directory; for others see L{Folders.answer}
     """
-    await _admit(context, request, target.path)
-    try:
-        async with context.caches.listing_turns.whole.hold():
-            directory = await find_listed(context.services, context.repository, target.path)
-    except QueueFull:
-        raise busy() from None
-    if directory is None:
-        raise NotFound("directory", target.path)
-    pages = partial(render_page, context.services.catalog, directory)
-    return await answer_directory(request, context.repository, target.path, pages, context.caches.listing_turns)
-
-
-async def render_page(
-    catalog: ICatalog, directory: Directory, cursor: Cursor, size: int, render: Callable[[Sequence[Entry]], bytes]
-) -> tuple[bytes, Cursor | None]:
-    """The entries after a position, rendered on the thread that reads them, and the next position."""
-
-    def read(r: Reader) -> tuple[bytes, Cursor | None]:
-        entries, following = read_page(r, directory, cursor, size)
-        return render(entries), following
-
-    found: tuple[bytes, Cursor | None] = await catalog.scan(read)
-    return found
+    if request.parameter(ARCHIVE) is None:
+        identity = await _admit(context, request, target.path)
+    else:
+        identity = await context.admit(request, Action.READ)
+    folders = folders_of(context.services, context.repository)
+    return await folders.answer(request, target.path, identity, context.caches.listing_turns)
 
 
 async def find_moved(context: MavenContext, request: Request, path: str) -> Response | None:
@@ -72,61 +83,8 @@ async def find_moved(context: MavenContext, request: Request, path: str) -> Resp
     """
     if not names_media_type(request.header(b"accept"), HTML):
         return None
-    for each in active_members(context.services, context.repository):
-        if await context.services.catalog.look(file_or_folder, each.id, path) is True:
-            return moved_to_folder(path)
-    return None
-
-
-async def find_listed(services: Services, repository: Repository, path: str) -> Directory | None:
-    """
-    The directory at a path in a repository, or in the members of a virtual one; None if none has it.
-
-    :raises RuleRefused: it is that of a version, and rules hide that in every member
-    """
-    members = {each.id: each for each in active_members(services, repository)}
-    hosted = [key for key, each in members.items() if each.type is RepositoryType.HOSTED]
-    others = [key for key, each in members.items() if each.type is not RepositoryType.HOSTED]
-    found: Directory | None = await services.catalog.scan(find_directory, path, hosted, others)
-    if found is None or (found.package is None and found.version is None):
-        return found
-    shown: list[Member] = []
-    refused: RuleRefused | None = None
-    for each in found.members:
-        member = members[each.repository_id]
-        flat = services.proxy.resolver.flat_member(repository, member)
-        versions, _ = await _hidden(services, flat, found.package)
-        of_version, files = await _hidden(services, flat, None if found.version is None else found.version[0])
-        if found.version is not None and found.version[1] in of_version:
-            refused = refusal(":".join(found.version), of_version[found.version[1]], repository, member)
-        else:
-            shown.append(evolve(each, hidden_folders=versions.keys(), hidden_files=files.keys()))
-    if refused is not None and not shown:
-        raise refused
-    return evolve(found, members=tuple(shown))
-
-
-async def _hidden(
-    services: Services, flat: FlatMember, package: str | None
-) -> tuple[Mapping[str, Verdict], Mapping[str, Verdict]]:
-    """What rules hide of a package (a key) that a member has: versions, and files by path."""
-    judge = None if package is None else await services.proxy.judges.of(flat, package)
-    if judge is None or package is None:
-        return {}, {}
-
-    def find(r: Reader) -> tuple[Mapping[str, Verdict], Mapping[str, Verdict]]:
-        there = find_package(r, flat.repository.id, package)
-        return ({}, {}) if there is None else judge.hidden_files(r, there.id)
-
-    found: tuple[Mapping[str, Verdict], Mapping[str, Verdict]] = await services.catalog.scan(find)
-    return found
-
-
-def active_members(services: Services, repository: Repository) -> list[Repository]:
-    """The repository alone, or those with packages of their own behind a virtual one."""
-    if repository.type is not RepositoryType.VIRTUAL:
-        return [repository]
-    return [each for each in services.proxy.resolver.flat_members(repository) if each.active]
+    found = await folders_of(context.services, context.repository).is_folder(path)
+    return moved_to_folder(path) if found else None
 
 
 async def _admit(context: MavenContext, request: Request, path: str) -> Identity:

@@ -13,10 +13,10 @@ from pkgrepo.formats.raw.proxied import VERSIONS, file_question, folder_question
 from pkgrepo.formats.raw.routes import ROUTES, take_sent
 from pkgrepo.formats.raw.setup import install_snippets, snippets
 from pkgrepo.gateway.client_documents import ClientDocuments
+from pkgrepo.gateway.folders.pages import ListingTurns
 from pkgrepo.gateway.format import Format, Look
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
-from pkgrepo.gateway.responses.directory_pages import ListingTurns
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.repositories.format import PackageUrls, Tree, VersionKinds
 from pkgrepo.repositories.version_ranges import Ranges, one_build

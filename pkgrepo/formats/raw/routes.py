@@ -18,13 +18,13 @@ from typing import Final
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.formats.raw.configuration import patterns_of
 from pkgrepo.formats.raw.files import delete, get_file, put_file, take_file
-from pkgrepo.formats.raw.folders import FolderContext, get_folder, is_folder
-from pkgrepo.formats.raw.paths import package_of, parse_path
+from pkgrepo.formats.raw.folders import FolderContext, folders_of
+from pkgrepo.formats.raw.paths import package_of, package_of_folder, parse_path
 from pkgrepo.formats.raw.refusals import ERRORS
+from pkgrepo.gateway.folders.pages import ListingTurns, moved_to_folder
 from pkgrepo.gateway.format_site import Routes
 from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded
 from pkgrepo.gateway.publishing.virtual import publish_context
-from pkgrepo.gateway.responses.directory_pages import ListingTurns, moved_to_folder
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
 from pkgrepo.model import Action
@@ -48,12 +48,14 @@ async def _answer(context: FolderContext, request: Request, path: str) -> Respon
         case b"DELETE":
             return await delete(context, request, path)
     if not path or request.entry.rest.endswith(b"/"):
-        return await get_folder(context, request, path)
+        package = package_of_folder(path, patterns_of(context.repository))
+        identity = await context.admit(request, Action.READ, package)
+        return await folders_of(context).answer(request, path, identity, context.caches)
     try:
         return await get_file(context, request, path)
     except NotFound:
         await context.admit(request, Action.READ, package_of(path, patterns_of(context.repository)))
-        if not await is_folder(context, path):
+        if not await folders_of(context).is_folder(path):
             raise
         return moved_to_folder(path)
 

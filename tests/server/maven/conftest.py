@@ -26,6 +26,7 @@ REPOSITORIES = {
     "bundles": config(push_rules="require_service_deploy = true"),
     "signed": config(deploy="signatures = true, sources = true"),
     "bare": "",
+    "blocked": "",
 }
 
 # By name: repositories, actions, packages.

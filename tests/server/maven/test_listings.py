@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import re
+import tarfile
 
 import pytest
 
@@ -104,6 +106,42 @@ def test_only_browsers_are_sent_to_the_address_with_a_slash(filled):
 def test_the_root_lists_groups(filled):
     for path in ("/", ""):
         assert ("com/", "com/") in links(filled.get(path))
+
+
+def archived(reply):
+    with tarfile.open(fileobj=io.BytesIO(reply.body)) as archive:
+        return {each.name: archive.extractfile(each).read() for each in archive}
+
+
+def test_a_directory_is_an_archive_of_what_is_stored_in_it(filled):
+    reply = filled.as_user().get("/com/listed/?archive=tar.gz")
+    assert (reply.status, reply.headers["content-type"]) == (200, "application/gzip")
+    jars = {f"app/{each}/app-{each}.jar": each.encode() for each in ("1.0", "1.0+build", "1.1")}
+    assert archived(reply) == {**jars, "notes.txt": b"notes"}
+    assert [*archived(filled.get("/com/listed/app/1.1/?archive=tar.gz"))] == ["app-1.1.jar"]
+    assert filled.get("/com/listed/?archive=rar").status == 400
+    assert filled.get("/com/absent/?archive=zip").status == 404
+
+
+def test_an_archive_is_without_versions_that_are_blocked(repository, api):
+    client = repository("blocked")
+    for version in ("1.0", "2.0"):
+        assert client.put(f"/com/team/app/{version}/app-{version}.jar", b"x").status == 201
+    body = {"repository": "main/blocked", "package": "com.team:app", "versions": "2.0", "reason": "broken"}
+    assert api.post_json("/policy/blocks", body).status < 300
+    for path in ("/?archive=tar.gz", "/com/team/?archive=tar.gz", "/com/team/app/?archive=tar.gz"):
+        assert [each.rpartition("/")[2] for each in archived(client.get(path))] == ["app-1.0.jar"]
+    assert client.get("/com/team/app/2.0/?archive=tar.gz").status == 403
+
+
+def test_a_token_for_some_packages_has_no_archives(repository, as_token):
+    """What is below a group belongs to other groups, too."""
+    client = as_token("writer", "private")
+    for path in ("/com/team/packed/1.0/packed-1.0.jar", "/com/team/inner/app/1.0/app-1.0.jar"):
+        assert repository("private").put(path, b"x").status == 201
+    assert client.get("/com/team/").status == 200
+    for path in ("/", "/com/team/", "/com/team/?ARCHIVE=zip&", "/com/team/?archive=zip&"):
+        assert client.get(f"{path}{'' if '?' in path else '?'}archive=tar.gz").status in (403, 404)
 
 
 def test_a_private_repository_lists_nothing_to_strangers(repository, as_token):

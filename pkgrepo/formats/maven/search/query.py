@@ -18,7 +18,7 @@ from typing import Any, Final
 from attrs import field, frozen
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.maven.listing import active_members
+from pkgrepo.formats.maven.listing import folders_of
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
 from pkgrepo.model import Action, Extent, Identity, Repository, RepositoryType
@@ -157,7 +157,9 @@ async def scope_of(services: Services, request: Request, repository: Repository)
     whole = await services.access.authorizer.may(identity, Action.READ, repository)
     if not whole:
         await services.access.require(identity, Action.READ, repository, Extent.SOME)
-    return SearchScope(_hosted_first(active_members(services, repository)), identity, repository, whole)
+    return SearchScope(
+        _hosted_first([*folders_of(services, repository).members().values()]), identity, repository, whole
+    )
 
 
 async def scope_of_all(services: Services, request: Request) -> SearchScope:

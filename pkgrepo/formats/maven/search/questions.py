@@ -25,8 +25,7 @@ from urllib.parse import quote
 import msgspec
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.formats.maven.directories import read_page
-from pkgrepo.formats.maven.listing import find_listed
+from pkgrepo.formats.maven.listing import folders_of
 from pkgrepo.formats.maven.metadata.joining import ARTIFACT, SNAPSHOT_FORM, document_key, read_parts
 from pkgrepo.formats.maven.metadata.reading import BUILD, SnapshotFile
 from pkgrepo.formats.maven.names import is_snapshot
@@ -34,7 +33,7 @@ from pkgrepo.formats.maven.paths import ALGORITHMS, METADATA_NAME, Metadata, med
 from pkgrepo.formats.maven.search.query import FORMAT, filter_versions
 from pkgrepo.gateway.badges import render_badge
 from pkgrepo.gateway.callers.access import unknown
-from pkgrepo.gateway.responses.directory_pages import Cursor
+from pkgrepo.gateway.folders.pages import Cursor
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Response, json_response, text_response
@@ -179,7 +178,8 @@ async def _entries(
     services: Services, repository: Repository, path: str, *, strict: bool = False
 ) -> list[dict[str, Any]]:
     """The entries of a directory without checksums. :raises NotFound: it does not exist, with ``strict``"""
-    directory = await find_listed(services, repository, path)
+    folders = folders_of(services, repository)
+    directory = await folders.find(path)
     if directory is None:
         if strict:
             raise NotFound("path", path)
@@ -187,7 +187,7 @@ async def _entries(
     found: list[dict[str, Any]] = []
     cursor: Cursor | None = Cursor()
     while cursor is not None and len(found) < MOST_ENTRIES:
-        entries, cursor = await services.catalog.scan(read_page, directory, cursor, PAGE)
+        entries, cursor = await folders.read(directory, cursor, PAGE, list)
         for entry in entries:
             if entry.folder:
                 found.append({"name": entry.name, "type": "DIRECTORY"})

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pkgrepo.concurrency.fair_semaphore import QueueFull
-from pkgrepo.formats.maven.directories import find_directory, read_page
-from pkgrepo.formats.maven.listing import render_page
+from pkgrepo.formats.maven.listing import FOLDERS
 from pkgrepo.formats.maven.paths import ArtifactFile, parse_text
-from pkgrepo.gateway.responses.directory_pages import (
+from pkgrepo.gateway.folders.levels import Member, entries_of, list_level, look
+from pkgrepo.gateway.folders.pages import (
     HTML_PAGE,
     JSON_PAGE,
     Cursor,
@@ -74,15 +74,37 @@ class World:
     def package(self, key):
         self.catalog.do(packages.ensure_package, self.first.id, key=key, name=key, serial=0, now_ms=NOW)
 
+    def find(self, path, *, hosted=None, others=()):
+        """A directory in repositories, of which the hosted ones own the packages that they have."""
+        hosted = [self.first] if hosted is None else hosted
+        meaning = FOLDERS.meaning(self.first, path)
+
+        def free(key):
+            return not any(self.catalog.peek(packages.package_serial, each.id, key) is not None for each in hosted)
+
+        owner = meaning.package is None or free(meaning.package)
+        owns_files = meaning.files_of is None or free(meaning.files_of[0])
+        every = [*(Member(each.id) for each in hosted), *(Member(each.id, owner, owns_files) for each in others)]
+        return self.catalog.peek(look, FOLDERS, path, meaning, every)
+
+    def read(self, found, cursor, limit):
+        """A page of its entries, and the next position."""
+        level = self.catalog.peek(list_level, FOLDERS, found, cursor, limit)
+        return entries_of(FOLDERS, found, level), level.following
+
+    async def pages(self, found, cursor, size, render):
+        """A page of its entries, rendered."""
+        entries, following = self.read(found, cursor, size)
+        return render(entries), following
+
     def names(self, path, *, hosted=None, others=(), limit=3):
         """All entries of a directory, read in small pages; None if there is none."""
-        ids = [each.id for each in ([self.first] if hosted is None else hosted)]
-        found = self.catalog.peek(find_directory, path, ids, [each.id for each in others])
+        found = self.find(path, hosted=hosted, others=others)
         if found is None:
             return None
         names, cursor = [], Cursor()
         while cursor is not None:
-            entries, cursor = self.catalog.peek(read_page, found, cursor, limit)
+            entries, cursor = self.read(found, cursor, limit)
             names += [each.name + "/" * each.folder for each in entries]
         return names
 
@@ -174,15 +196,15 @@ def test_pages_of_several_repositories_are_those_of_one(paths, split, limit):
 
 def test_a_level_is_read_without_the_files_below(world):
     world.put(*(f"g/a/{version}/a-{version}.{ending}" for version in range(40) for ending in ("jar", "pom", "module")))
-    found = world.catalog.peek(find_directory, "g/a", [world.first.id], [])
+    found = world.find("g/a")
     before = world.catalog.tx.statements
-    entries, _ = world.catalog.peek(read_page, found, Cursor(), 10)
+    entries, _ = world.read(found, Cursor(), 10)
     assert len(entries) == 10
     assert world.catalog.tx.statements - before == 10
 
 
 def render(world, directory, *args, **options):
-    return render_listing(directory.path, partial(render_page, world.catalog, directory), *args, **options)
+    return render_listing(directory.path, partial(world.pages, directory), *args, **options)
 
 
 NAMES = ["a:b", "1.0+build", "é", "a b", "<x>&'\"", "100%", "a;b", "~x", "a#b?c", "x\\y".replace("\\", "_")]
@@ -191,10 +213,8 @@ NAMES = ["a:b", "1.0+build", "é", "a b", "<x>&'\"", "100%", "a;b", "~x", "a#b?c
 async def test_html_has_one_link_for_each_entry_whose_address_leads_to_it():
     world = World()
     world.put(*(f"dir/{name}/f" for name in NAMES), *(f"dir/f-{name}" for name in NAMES))
-    directory = world.catalog.peek(find_directory, "dir", [world.first.id], [])
-    found = await render_listing(
-        directory.path, partial(render_page, world.catalog, directory), HTML_PAGE, ListingTurns()
-    )
+    directory = world.find("dir")
+    found = await render_listing(directory.path, partial(world.pages, directory), HTML_PAGE, ListingTurns())
     text = found.body.decode()
     links = re.findall(r'<a href="([^"]*)">([^<]*)</a>', text)
     assert links[0] == ("../", "../")
@@ -211,10 +231,8 @@ async def test_html_has_one_link_for_each_entry_whose_address_leads_to_it():
 
 async def test_json_has_names_kinds_sizes_and_times(world):
     world.put("d/e/f", "d/x")
-    directory = world.catalog.peek(find_directory, "d", [world.first.id], [])
-    found = await render_listing(
-        directory.path, partial(render_page, world.catalog, directory), JSON_PAGE, ListingTurns()
-    )
+    directory = world.find("d")
+    found = await render_listing(directory.path, partial(world.pages, directory), JSON_PAGE, ListingTurns())
     value = msgspec.json.decode(found.body)
     assert value["path"] == "d"
     assert [(each["name"], each["kind"], each.get("size")) for each in value["entries"]] == [
@@ -245,11 +263,11 @@ async def test_a_large_listing_is_sent_in_pieces_as_fast_as_the_client_reads(wor
     from twisted.internet.defer import Deferred
 
     world.put(*(f"d/{n:03}/x" for n in range(50)), *(f"d/f{n:03}" for n in range(50)))
-    directory = world.catalog.peek(find_directory, "d", [world.first.id], [])
+    directory = world.find("d")
     whole = await render(world, directory, page, ListingTurns())
     found = await render_listing(
         directory.path,
-        partial(render_page, world.catalog, directory),
+        partial(world.pages, directory),
         page,
         ListingTurns(),
         sizes=ListingSizes(page=7, kept=100),
@@ -271,10 +289,10 @@ async def test_a_client_that_leaves_ends_the_reading(world, monkeypatch):
     from twisted.internet.defer import Deferred
 
     world.put(*(f"d/{n:03}/x" for n in range(50)))
-    directory = world.catalog.peek(find_directory, "d", [world.first.id], [])
+    directory = world.find("d")
     sizes = ListingSizes(page=7, kept=100)
     found = await render_listing(
-        directory.path, partial(render_page, world.catalog, directory), HTML_PAGE, ListingTurns(), sizes=sizes
+        directory.path, partial(world.pages, directory), HTML_PAGE, ListingTurns(), sizes=sizes
     )
     client = Client()
     done = Deferred.fromCoroutine(found.body.deliver(client, 0, found.body.size))
@@ -285,7 +303,7 @@ async def test_a_client_that_leaves_ends_the_reading(world, monkeypatch):
 
 async def test_nothing_is_rendered_for_a_client_that_has_gone(world, monkeypatch):
     world.put(*(f"d/{n:03}/x" for n in range(50)))
-    directory = world.catalog.peek(find_directory, "d", [world.first.id], [])
+    directory = world.find("d")
     before = world.catalog.tx.statements
 
     def gone():
@@ -294,7 +312,7 @@ async def test_nothing_is_rendered_for_a_client_that_has_gone(world, monkeypatch
     sizes = ListingSizes(page=7)
     await render_listing(
         directory.path,
-        partial(render_page, world.catalog, directory),
+        partial(world.pages, directory),
         HTML_PAGE,
         ListingTurns(),
         gone=gone,
@@ -307,7 +325,7 @@ async def test_listings_wait_for_their_turns_and_too_many_are_refused(world):
     from twisted.internet.defer import Deferred
 
     world.put("d/f")
-    directory = world.catalog.peek(find_directory, "d", [world.first.id], [])
+    directory = world.find("d")
     turns = ListingTurns(at_once=1, most_waiting=1)
     async with turns.whole.hold():
         waiting = Deferred.fromCoroutine(render(world, directory, HTML_PAGE, turns))

@@ -18,8 +18,8 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 from twisted.internet.interfaces import IConsumer
 
 from pkgrepo.concurrency.pools import Pool
+from pkgrepo.gateway.folders.pages import busy
 from pkgrepo.gateway.responses.content import SAFE, Files
-from pkgrepo.gateway.responses.directory_pages import busy
 from pkgrepo.gateway.responses.long_bodies import deliver_pieces
 from pkgrepo.http.responses import NO_STORE, Content, Response
 from pkgrepo.model import File
