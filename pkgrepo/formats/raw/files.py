@@ -26,6 +26,7 @@ from pkgrepo.formats.raw.paths import (
     folder_of,
     media_type,
     package_of,
+    package_of_folder,
     parse_path,
     sort_key,
     version_of,
@@ -35,13 +36,14 @@ from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.digest_fields import read_digests
 from pkgrepo.gateway.package_files import answer_file, find_package_file
 from pkgrepo.gateway.publishing.removals import Removal, remove
-from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded
+from pkgrepo.gateway.publishing.uploads import LIMITS, SentFile, Uploaded, read_sent_file
 from pkgrepo.gateway.responses.content import SAFE, FileHead, document_cache_control
 from pkgrepo.gateway.services import Context
+from pkgrepo.http.reading.multipart import read_form
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response, text_response
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import Action, BlobInfo, File, NewFile, Repository
+from pkgrepo.model import Action, BlobInfo, Extent, File, NewFile, Repository
 from pkgrepo.model.admission import Admitted
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.serving import Want
@@ -165,10 +167,12 @@ async def put_file(context: RawContext, request: Request, path: str) -> Response
         raise permit.why_not
     receive = partial(receive_body, request, limit=services.max_upload, algorithms=ALGORITHMS, expected=expected)
     blob, published = await _store(context, request, permit, path, receive, _sent_type(request), _check_conditions)
-    replaced = there is not None or not published.changed
-    text = f"stored {path} sha256={blob.sha256}\n" if published.changed else f"{path} has these bytes already\n"
-    etag = (b"ETag", f'"{blob.sha256}"'.encode())
-    return text_response(text, 200 if replaced else 201, headers=(etag,))
+    return _stored(path, blob.sha256, published.changed, created=there is None and published.changed)
+
+
+def _stored(path: str, sha256: str, changed: bool, *, created: bool) -> Response:
+    text = f"stored {path} sha256={sha256}\n" if changed else f"{path} has these bytes already\n"
+    return text_response(text, 201 if created else 200, headers=((b"ETag", f'"{sha256}"'.encode()),))
 
 
 def _sent_type(request: Request) -> str:
@@ -211,9 +215,19 @@ async def _store(
             raise Refusal(409, sentence, "file_exists") from None
 
 
-async def take_file(context: RawContext, request: Request, sent: SentFile) -> Uploaded:
+async def post_form(context: RawContext, request: Request, folder: str) -> Response:
+    """Store the file of a form in a folder, or at its ``path`` there; for the errors see L{put_file}."""
+    package = package_of_folder(folder, patterns_of(context.repository))
+    await context.admit(request, Action.WRITE, package or Extent.SOME)  # before a byte of the form is read
+    parts = read_form(request.body, request.header(b"content-type"), LIMITS)
+    sent = await read_sent_file(request, parts, context.services.max_upload)
+    done = await take_file(context, request, sent, folder)
+    return _stored(done.path, done.sha256, done.changed, created=done.changed)
+
+
+async def take_file(context: RawContext, request: Request, sent: SentFile, folder: str = "") -> Uploaded:
     """Publish the file of a form at its ``path``; one that ends with a slash is the folder of the file."""
-    wanted = sent.text("path")
+    wanted = f"{folder}/{sent.text('path')}" if folder else sent.text("path")
     name = sent.name.rpartition("/")[2]
     path = check_path(
         parse_path(quote(f"{wanted}{name}" if wanted.endswith("/") or not wanted else wanted).encode(), written=True)

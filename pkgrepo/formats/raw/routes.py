@@ -7,6 +7,7 @@ method         path                answered by
 GET, HEAD      a file              ``files``; also its checksum, at the path with ``.sha256``, ``.sha512`` and the like
 GET, HEAD      a folder, ``/``     ``folders``; without the slash a redirect to it
 PUT            a file              ``files``
+POST           a folder            ``files``: a form with a file
 DELETE         a file, a version   ``files``
 =============  ==================  ====================================================================================
 """
@@ -17,7 +18,7 @@ from typing import Final
 
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.formats.raw.configuration import patterns_of
-from pkgrepo.formats.raw.files import delete, get_file, put_file, take_file
+from pkgrepo.formats.raw.files import delete, get_file, post_form, put_file, take_file
 from pkgrepo.formats.raw.folders import FolderContext, folders_of
 from pkgrepo.formats.raw.paths import package_of, package_of_folder, parse_path
 from pkgrepo.formats.raw.refusals import ERRORS
@@ -29,7 +30,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
 from pkgrepo.model import Action
 
-METHODS: Final = (b"DELETE", b"GET", b"HEAD", b"PUT")
+METHODS: Final = (b"DELETE", b"GET", b"HEAD", b"POST", b"PUT")
 READS: Final = frozenset({b"GET", b"HEAD"})
 
 
@@ -45,6 +46,10 @@ async def _answer(context: FolderContext, request: Request, path: str) -> Respon
     match request.method:
         case b"PUT":
             return await put_file(context, request, path)
+        case b"POST" if path and not request.entry.rest.endswith(b"/"):
+            raise Invalid("a form with a file is sent to a folder: its address has a slash at the end")
+        case b"POST":
+            return await post_form(context, request, path)
         case b"DELETE":
             return await delete(context, request, path)
     if not path or request.entry.rest.endswith(b"/"):

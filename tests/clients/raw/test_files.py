@@ -54,6 +54,9 @@ def test_curl_puts_and_fetches(run: Run, base: str, tmp_path: Path) -> None:
     assert (made.returncode, made.stdout[:12]) == (0, b"stored tool/"), made
     assert run("curl", *LOGIN, "-T", "-", f"{base}/tool/1.0/piped", data=b"from a pipe").returncode == 0
     assert run("curl", "-sf", f"{base}/tool/1.0/piped").stdout == b"from a pipe"
+    sent = run("curl", *LOGIN, "-F", "file=@big.bin", f"{base}/tool/forms/")
+    assert (sent.returncode, sent.stdout[:25]) == (0, b"stored tool/forms/big.bin"), sent
+    assert run("curl", "-sf", f"{base}/tool/forms/big.bin").stdout == BIG
     refused = run("curl", *LOGIN, "-T", "big.bin", f"{base}/tool/1.0")
     assert (refused.returncode, b"is a folder; with a slash at the end" in refused.stdout) == (22, True)
     refused = run("curl", *LOGIN, "-H", "If-None-Match: *", "-T", "big.bin", f"{base}/tool/1.0/piped")

@@ -425,6 +425,16 @@ CARGO_ROADS = (
 _FILE = f"evil-tool-{NEW}.bin"
 RAW_ROADS = (
     Road(RAW, "put", at("PUT", f"/evil-tool/{NEW}/{_FILE}", b"new", "application/octet-stream")),
+    Road(
+        RAW,
+        "post",
+        at(
+            "POST",
+            f"/evil-tool/{NEW}/",
+            form_body([("file", _FILE, b"new")]),
+            f"multipart/form-data; boundary={BOUNDARY}",
+        ),
+    ),
     form(RAW, _FILE, b"new", ("path", f"evil-tool/{NEW}/")),
     restore(RAW),
     promotion(RAW),

@@ -41,6 +41,7 @@ def proxies(first: MavenUpstream, second: MavenUpstream) -> Iterator[str]:
     yield proxy("maven", "other", second.url)
     yield proxy("maven", "aged", first.url, policy="{ minimum_release_age = 7 }")
     yield virtual("maven", "all", "main/own", "main/mirror", "main/other", publish_to="main/own")
+    yield virtual("maven", "guarded", "main/mirror", policy='{ reserved_names = ["com.guarded*"] }')
     yield virtual("maven", "readable", "main/mirror", "main/own")
 
 

@@ -47,6 +47,17 @@ def test_a_proxy_lists_what_it_has_kept_and_asks_nobody(
     assert HttpClient(location).get("").status == 200
 
 
+def test_what_a_proxy_has_kept_of_a_reserved_name_is_not_listed(
+    at: At, format_server: ServerProcess, first: MavenUpstream
+) -> None:
+    mirror, guarded = at("mirror"), at("guarded")
+    kept = first.deploy("com.guarded", "app", "1.0")
+    assert mirror.get(kept).status == 200
+    wait_for(lambda: names(mirror, "/com/guarded/app/") != [], format_server)
+    assert guarded.get(kept).status != 200
+    assert names(guarded, "/com/guarded/app/") == names(guarded, "/com/guarded/app/1.0/") == []
+
+
 def test_a_virtual_repository_lists_all_members_and_hides_what_a_hosted_one_replaces(
     at: At, format_server: ServerProcess, first: MavenUpstream, second: MavenUpstream
 ) -> None:

@@ -7,11 +7,13 @@ import io
 import tarfile
 import zipfile
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import pytest_twisted
 
-from tests.support.memory_server import Stack
+from tests.support.http_client import BOUNDARY, form_body
+from tests.support.memory_server import Reply, Stack
 
 DATA = b"hello\n"
 OTHER = b"other\n"
@@ -253,7 +255,47 @@ async def test_packages_may_be_deeper_than_the_first_part(world: Stack) -> None:
     assert (refused.status, refused.pointer) == (422, "/config/packages/0")
 
 
-@pytest.mark.parametrize("method", ["POST", "PATCH", "MKCOL", "PROPFIND"])
+async def post(world: Stack, path: str, *fields: Any, who: str | None = "admin") -> Reply:
+    headers = {"content-type": f"multipart/form-data; boundary={BOUNDARY}"}
+    return await world.call("POST", f"{R}/{path}", raw=form_body(fields), headers=headers, who=who)
+
+
+@pytest.mark.parametrize(
+    ("folder", "fields", "path"),
+    [
+        ("tool/1.0/", (), "tool/1.0/a b.bin"),
+        ("", (), "a b.bin"),
+        ("tool/", (("path", "2.0/"),), "tool/2.0/a b.bin"),
+        ("tool/", (("path", "2.0/other.bin"),), "tool/2.0/other.bin"),
+    ],
+)
+async def test_the_file_of_a_form_is_stored_in_a_folder(world: Stack, folder: str, fields: Any, path: str) -> None:
+    made = await post(world, folder, *fields, ("file", "c:/x/a b.bin", DATA))
+    assert (made.status, made.body) == (201, f"stored {path} sha256={SHA256}\n".encode())
+    assert (await world.call("GET", f"{R}/{quote(path)}")).body == DATA
+    again = await post(world, folder, *fields, ("file", "a b.bin", DATA))
+    assert (again.status, again.headers["etag"]) == (200, made.headers["etag"])
+
+
+async def test_what_is_no_form_for_a_folder_is_refused(world: Stack) -> None:
+    file = ("file", "x", DATA)
+    for path, fields, status in (
+        ("tool/x", (file,), 400),
+        ("tool/", (("file", "..", DATA),), 400),
+        ("tool/", (("path", "../"), file), 400),
+        ("tool/", (("sha256", "0" * 64), file), 400),
+        ("tool/", (("other", "x", DATA),), 400),
+        ("tool/", (file, file), 400),
+    ):
+        refused = await post(world, path, *fields)
+        assert refused.status == status, (path, fields, refused.body)
+        assert refused.body.startswith(b"error: nothing was stored: "), refused.body
+    assert (await world.call("POST", f"{R}/tool/", raw=DATA)).status == 415
+    assert (await post(world, "tool/", file, who=None)).status == 401
+    assert (await world.call("GET", f"{R}/tool/")).status == 404
+
+
+@pytest.mark.parametrize("method", ["PATCH", "MKCOL", "PROPFIND"])
 async def test_other_methods_are_refused(world: Stack, method: str) -> None:
     reply = await world.call(method, f"{R}/x", raw=DATA)
-    assert (reply.status, reply.headers["allow"]) == (405, "DELETE, GET, HEAD, PUT")
+    assert (reply.status, reply.headers["allow"]) == (405, "DELETE, GET, HEAD, POST, PUT")
