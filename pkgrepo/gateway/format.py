@@ -36,6 +36,16 @@ class Setup(Protocol):
         """``publishes`` tells whether clients can publish there."""
 
 
+class InstallArtifact(Protocol):
+    """Commands for what an image of a type holds."""
+
+    def __call__(self, type_: str, url: str, name: str, version: str, /, *, push: bool) -> Sequence[Snippet]:
+        """
+        None for a type that is not known. ``url`` is that of the repository, ``name`` and ``version`` those of the
+        image; with ``push`` they are those of a package of which an image can be made.
+        """
+
+
 class Explain(Protocol):
     """Explains how a package, and one version of it if that is given, is served to readers."""
 
@@ -98,13 +108,15 @@ class Look:
 
     ``icon`` are shapes of SVG, drawn with strokes on a grid of 24; its colours are ``light`` on a light ground and
     ``dark`` on a dark one, with a contrast of at least 4.5 to 1; empty for that of quiet text. ``programs`` are those
-    that its users know it by.
+    that its users know it by. The page of a version shows the texts of files of its archive that are ``inside``, by
+    their paths in its one folder; of a folder, with a slash at its end, it lists the files.
     """
 
     icon: str = '<path d="m12 3 8.5 4.5v9L12 21l-8.5-4.5v-9zM3.5 7.5 12 12l8.5-4.5M12 12v9"/>'
     light: str = ""
     dark: str = ""
     programs: str = ""
+    inside: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True, eq=False)
@@ -119,7 +131,9 @@ class Format(StoredFormat):
     ``look`` is how the console shows it.
 
     ``setup`` are snippets for setting up clients for a repository, by its URL without a slash at the end; ``install``
-    those for installing a package from there, by name and version. Who makes a token is shown how ``token_clients`` use
+    those for installing a package from there, by name and version. An image may hold a package of another format: its
+    ``artifact`` is the type of such an image, and a format of images has commands for some types, ``install_artifact``,
+    and to make one of a package. Who makes a token is shown how ``token_clients`` use
     it: by their setup, or by the ``logins`` at an address of the server, if there are any. ``uploads`` are the files
     that it takes from forms, ``client_documents`` those in which clients find files.
     ``change_tag`` is for a format whose versions have tags.
@@ -146,6 +160,8 @@ class Format(StoredFormat):
     token_clients: tuple[str, ...] = ()
     logins: Callable[[str], Sequence[Snippet]] = lambda _base_url: ()
     install: Callable[[str, str, str], Sequence[Snippet]]
+    artifact: str = ""
+    install_artifact: InstallArtifact = lambda _type, _url, _name, _version, *, push: ()  # noqa: ARG005 - of the protocol
     uploads: Uploads | None = None
     client_documents: ClientDocuments = field(factory=ClientDocuments)
     change_tag: ChangeTag | None = None

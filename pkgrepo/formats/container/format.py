@@ -37,7 +37,7 @@ from .proxied.registry_client import api_of, authorize
 from .proxied.replication import ImageCopies
 from .routes import RegistrySite
 from .saved_images import publish_sent
-from .setup import install_snippets, logins, snippets
+from .setup import artifact_snippets, install_snippets, logins, snippets
 from .target import Target
 
 LOOK: Final = Look(
@@ -146,6 +146,9 @@ def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tup
             ),
         ),
         install=lambda url, name, version: install_snippets(url, _path_of(url), name, version),
+        install_artifact=lambda type_, url, name, version, *, push: artifact_snippets(
+            type_, url, _path_of(url), name, version, push=push
+        ),
         # registries that want a token answer the version check 401
         probes=lambda url: ((f"{api_of(url)[0]}/", (200, 401)),),
         authorize=authorize,

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from pkgrepo.repositories.snippets import TOKEN, Snippet, command, snippet
 
+CHART = "application/vnd.cncf.helm.config.v1+json"  # the type of an image that holds a chart
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -76,3 +77,21 @@ def install_snippets(base_url: str, path: str, name: str, version: str) -> Seque
     image = f"{place}/{name}{'@' if ':' in version else ':'}{version}"
     unverified = ["--tls-verify=false"] if parts.scheme == "http" else []
     return [command("docker", "docker", "pull", image), command("podman", "podman", "pull", *unverified, image)]
+
+
+def artifact_snippets(
+    type_: str, base_url: str, path: str, name: str, version: str, *, push: bool
+) -> Sequence[Snippet]:
+    """How to pull the chart that an image holds, or with ``push`` make an image of a chart; none of other types."""
+    if type_ != CHART:
+        return ()
+    parts = urlsplit(base_url)
+    place = f"oci://{parts.netloc}/{image_path(path)}".rstrip("/")
+    plain = ["--plain-http"] if parts.scheme == "http" else []
+    if push:
+        sent = command("", "helm", "push", *plain, f"{name}-{version}.tgz", f"{place}/charts")["text"]
+        got = command("", "helm", "pull", *plain, f"{place}/charts/{name}", "--version", version)["text"]
+        return [snippet("helm", "As an image of this server", "", "sh", f"{sent}{got}")]
+    if ":" in version:
+        return [command("helm", "helm", "pull", *plain, f"{place}/{name}@{version}")]
+    return [command("helm", "helm", "pull", *plain, f"{place}/{name}", "--version", version.replace("_", "+"))]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+from pkgrepo.auth.permissions.format_rights import has_images
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.gateway.format import Format
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC, READERS_OF_SOME
@@ -13,6 +15,7 @@ from pkgrepo.management.api.names import get_format
 from pkgrepo.management.api.route import Parameter, Table, Value
 from pkgrepo.management.repositories.schema import ConfigKey, RepositoryType, Snippet, Validation
 from pkgrepo.management.repositories.stored import example, is_whole, part_name, parts, types, validated, with_part
+from pkgrepo.model import RepositoryType as RepositoryKind
 from pkgrepo.proxy.definitions import mask_credentials
 from pkgrepo.proxy.virtual import publishes
 
@@ -98,6 +101,7 @@ async def validate(call: Call, body: Any, key: str) -> Validation:
         Parameter("client", "Only snippets for this client, such as pip or uv."),
         Parameter("package", "With version: snippets that install this package."),
         Parameter("version", "The version to install."),
+        Parameter("artifact", "The type of what the image holds, if it is no image to run."),
         Parameter("at", "A date, or a time in UTC: snippets for the repository as it was then, such as 2026-09-01."),
     ],
 )
@@ -106,7 +110,8 @@ async def show_setup(call: Call) -> list[Snippet]:
     Snippets for each client; they use the host name of the repository, if it has one, or the address under which the
     caller reached the server.
 
-    With package and version they install that version, which is not looked for.
+    With package and version they install that version, which is not looked for. If an image may hold it, they also say
+    how in the first repository of images that the caller may read.
     """
     client = call.query("client").lower()
     format_ = call.format
@@ -114,10 +119,24 @@ async def show_setup(call: Call) -> list[Snippet]:
     past = call.query("at")
     url = f"{call.base_url}/repositories/{call.view_of(call.repository, past).address}" if past else _url(call)
     if name and version:
-        found = format_.install(url, name, version)
+        artifact = call.query("artifact")
+        found = format_.install_artifact(artifact, url, name, version, push=False) if artifact else ()
+        found = [*(found or format_.install(url, name, version)), *await _as_image(call, name, version)]
     else:
         found = format_.setup(url, publishes=not past and publishes(call.repository))
     return [Snippet(**snippet) for snippet in found if not client or snippet["client"] == client]
+
+
+async def _as_image(call: Call, name: str, version: str) -> Sequence[Any]:
+    """How an image is made of a package, if its format has such images, and there is a repository for them."""
+    if not call.format.artifact:
+        return ()
+    fitting = [each for each in call.registry.all() if each.active and each.stage is None and has_images(each)]
+    hosted = [each for each in fitting if each.type is RepositoryKind.HOSTED and each.view is None]
+    for each in sorted(await call.services.callers.authorizer.visible(call.identity, hosted), key=lambda one: one.path):
+        url, make = f"{call.base_url}/repositories/{each.path}", call.services.formats[each.format].install_artifact
+        return make(call.format.artifact, url, name, version, push=True)
+    return ()
 
 
 def _url(call: Call) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final
 
+from attrs import frozen
+
+from pkgrepo.archives.listing import LONGEST_TEXT, is_archive
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.http.responses import Response
 from pkgrepo.web.tables import PageTable
@@ -16,6 +19,7 @@ VERSIONS: Final = 20  # beside a version
 SPANS: Final = (30, 90, 365)  # days of downloads that a page shows; the second one unless asked
 PER_PAGE: Final = 100  # on the page of all versions
 CHANGES: Final = 300  # files that differ between versions
+ENTRIES: Final = 100  # of its archive
 FILES: Final = 50  # of a version that are shown on its page
 DETAILS: Final = {
     "name": "Name",
@@ -95,6 +99,8 @@ async def _show(visit: Visit, summary: Any = None) -> Response:
     summary = summary or await visit.api("GET", OF_PACKAGE)
     listed = await visit.api("GET", f"{OF_PACKAGE}/versions", query={"limit": VERSIONS, "without_statements": True})
     about = {"package": found.package, "version": found.version}
+    if isinstance(artifact := found.metadata.get("artifact_type"), str):
+        about["artifact"] = artifact
     snippets = await visit.api("GET", "/repository/<repository>/setup", query=about)
     images = visit.format_of(repository).images is not None
     image = await _if_readable(visit, "image") if images else None
@@ -114,6 +120,7 @@ async def _show(visit: Visit, summary: Any = None) -> Response:
         snippets=snippets,
         needs=NEEDS,
         readme=await _readme(visit),
+        inside=await _inside(visit, repository, found),
         image=image,
         labels=labels,
         advisories=advisories,
@@ -255,6 +262,37 @@ async def _readme(visit: Visit) -> Any:
         return None
     kind = dict(raw.headers)[b"X-Readme-Type"].decode("ascii")
     return await visit.readmes.render(raw.body.decode("utf-8", "replace"), kind)
+
+
+@frozen
+class Inside:
+    """What is shown of an archive at a ``path``: texts, as names in it and their lines, and a list of other entries."""
+
+    path: str
+    texts: list[tuple[str, list[Any]]]
+    entries: list[Any]
+
+
+async def _inside(visit: Visit, repository: Any, found: Any) -> Inside | None:
+    """Those files in the archive of a version that its format has shown; None if it has none, or there are none."""
+    wanted = visit.format_of(repository).look.inside
+    archive = next((each for each in found.files if wanted and is_archive(each.name)), None)
+    if archive is None:
+        return None
+    at = {"path": archive.path}
+    try:
+        listed = await visit.api("GET", "/repository/<repository>/contents/<path:path>", at)
+    except (Invalid, NotFound):  # damaged, or not kept
+        return None
+    inner = [(each.name.removeprefix("./").partition("/")[2], each) for each in listed.entries if each.kind == "file"]
+    shown = Inside(archive.path, [], [])
+    for name, each in inner:
+        if name in wanted and each.size <= LONGEST_TEXT:
+            raw = await visit.api("GET", "/repository/<repository>/text/<path:path>", at, query={"entry": each.name})
+            shown.texts.append((each.name, await visit.readmes.lines(raw.body.decode(), name)))
+        elif name.startswith(wanted) and len(shown.entries) < ENTRIES:
+            shown.entries.append(each)
+    return shown if shown.texts or shown.entries else None
 
 
 async def _if_readable(visit: Visit, what: str) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import subprocess
 import tarfile
 from collections.abc import Callable
@@ -28,6 +30,7 @@ def configuration() -> str:
         'proxy.allow_private = ["127.0.0.1"]\n'
         + hosted("helm", "charts", private=PRIVATE)
         + virtual("helm", "all", "main/charts")
+        + hosted("docker", "images")
     )
 
 
@@ -196,3 +199,38 @@ def test_a_proxy_of_another_repository(helm: Helm, named: Callable[[str], str], 
     helm("pull", f"m/{name}")
     refused = helm("pull", "--repo", helm.at(mirror), name, "--version", "9.9.9", status=1)
     assert "9.9.9" in refused
+
+
+def text_of(page: str) -> str:
+    """A page without its tags."""
+    return re.sub("<[^>]*>", "", page)
+
+
+def test_the_pages_of_a_chart_and_of_its_image_say_how_to_get_the_other(
+    helm: Helm, named: Callable[[str], str], server: ServerProcess
+) -> None:
+    name = named("both")
+    helm("create", name)
+    (helm.folder / name / "templates" / "shown.yaml").write_text("# shown\n")
+    (helm.folder / name / "values.yaml").write_text("answer: 42 # <b>\n")
+    archive = helm.publish(name, "1.0.0+b1")
+    site = HttpClient(server.url, (USER, PASSWORD))
+    page = HttpClient(server.url).get(f"/ui/repositories/main/charts/packages/{name}").text
+    for each in ("values.yaml", "templates/shown.yaml", "helm push --plain-http", "answer: 42 # &lt;b&gt;"):
+        assert each in text_of(page), each
+    asked = f"/api/repository/main%2Fcharts/setup?package={name}&version=1.0.0%2Bb1"
+    [commands] = [each["text"] for each in site.get(asked).json if each["title"] == "As an image of this server"]
+    host = server.url.removeprefix("http://")
+    helm("registry", "login", "--plain-http", host, "--username", USER, "--password-stdin", data=PASSWORD)
+    archive.rename(helm.folder / "published.tgz")
+    (helm.folder / archive.name).write_bytes((helm.folder / "published.tgz").read_bytes())
+    for line in commands.splitlines():
+        helm(*shlex.split(line)[1:])
+    image = f"/ui/repositories/main/images/packages/charts%2F{name}/versions/1.0.0_b1"
+    shown = text_of(HttpClient(server.url).get(image).text)
+    command = f"helm pull --plain-http oci://{host}/main/images/charts/{name} --version 1.0.0+b1"
+    assert command in shown
+    assert "docker pull" not in shown
+    (helm.folder / archive.name).unlink()
+    helm(*command.split()[1:])
+    assert (helm.folder / archive.name).read_bytes() == (helm.folder / "published.tgz").read_bytes()
