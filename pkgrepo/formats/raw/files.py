@@ -70,7 +70,7 @@ async def get_file(context: RawContext, request: Request, path: str) -> Response
     package = package_of(path, patterns_of(repository))
     identity = await context.admit(request, Action.READ, package)
     stem, _, algorithm = path.rpartition(".")
-    of = await _find(context, request, stem, Want.HEAD) if algorithm in SUMS and stem[-1:] not in ("", "/") else None
+    of = await _find(context, request, stem) if algorithm in SUMS and stem[-1:] not in ("", "/") else None
     # What an upstream has beside a file would be kept as a file of its own, which no rule about the other one reaches.
     computed = of is not None and (isinstance(of, RemoteFile) or not of.id or of.origin is not None)
     found = None
@@ -82,32 +82,33 @@ async def get_file(context: RawContext, request: Request, path: str) -> Response
             if of is None:
                 raise
     if found is None and of is not None:
-        found = await _checksum(context, request, stem, algorithm)
+        found = _checksum(repository, of, stem, algorithm)
     return existing(found, "file", path)
 
 
-async def _find(context: RawContext, request: Request, path: str, want: Want) -> File | RemoteFile | None:
-    """The file at a path, if there is one, which the caller may read. :raises RuleRefused: a rule refuses it"""
+async def _find(context: RawContext, request: Request, path: str) -> File | RemoteFile | None:
+    """
+    The file at a path with its digests, if there is one, which the caller may read.
+
+    :raises RuleRefused: a rule refuses it
+    """
     services, repository = context.services, context.repository
     package = package_of(path, patterns_of(repository))
     await context.admit(request, Action.READ, package)
     try:
-        found = await find_package_file(services, repository, package, path, want)
+        found = await find_package_file(services, repository, package, path, Want.DIGESTS)
     except NotFound:
         return None
     return None if found is None else found.file
 
 
-async def _checksum(context: RawContext, request: Request, path: str, algorithm: str) -> Response | None:
-    """The checksum of a file as ``sha256sum -c`` reads it."""
-    file = await _find(context, request, path, Want.DIGESTS)
-    if file is None:
-        return None
+def _checksum(repository: Repository, file: File | RemoteFile, path: str, algorithm: str) -> Response | None:
+    """The checksum of a file as ``sha256sum -c`` reads it; None if it is not known."""
     digests = file.source.digests if isinstance(file, RemoteFile) else {**file.digests, "sha256": file.sha256}
     if algorithm not in digests:
         return None
     text = f"{digests[algorithm]}  {path.rpartition('/')[2]}\n"
-    headers = ((b"Cache-Control", document_cache_control(context.repository)),)
+    headers = ((b"Cache-Control", document_cache_control(repository)),)
     return text_response(text, etag=f'"{algorithm}-{digests[algorithm]}"'.encode(), headers=headers)
 
 
