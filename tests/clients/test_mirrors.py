@@ -15,6 +15,7 @@ from tests.support.maven_clients import MavenBench
 from tests.support.mirrored_sites import FORMATS, TOOL, Sites, mirrored_sites
 from tests.support.npm_clients import NodeBench, Registry
 from tests.support.ruby_clients import DEBIAN, RubyBench
+from tests.support.single_clients import BUILDS
 
 pytestmark = pytest.mark.clients
 
@@ -90,6 +91,11 @@ def test_conda(url: str, tmp_path: Path) -> None:
     command = [client("rattler", "python"), script, json.dumps(arguments)]
     run_client(command, environ=client_environment(tmp_path / "home"), folder=tmp_path)
     assert (tmp_path / "env" / "share" / "tool.txt").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("name", BUILDS)
+def test_crates_modules_charts_and_files(url: str, tmp_path: Path, name: str) -> None:
+    BUILDS[name](f"{url}/{name}", tmp_path)
 
 
 def test_images(url: str, tmp_path: Path) -> None:

@@ -29,14 +29,15 @@ from tests.support.ports import closed_port
 from tests.support.ruby_clients import DEBIAN, RubyBench
 from tests.support.s3_servers import BUCKET, KEY, S3Server, s3_server
 from tests.support.server_process import ServerProcess
+from tests.support.single_clients import BUILDS
 from tests.support.timeouts import TIMEOUT_S, polled
 
 pytestmark = pytest.mark.clients
 
 CONFIG = hosted("npm", "private")
 EXAMPLE = Path(pkgrepo.__file__).parent / "examples" / "twins" / "nginx.conf"
-REPOSITORIES = ("py", "node", "java", "gems", "channel", "images")
-IN_BUCKET = ("py", "node", "gems", "channel")
+REPOSITORIES = ("py", "node", "java", "gems", "channel", *BUILDS, "images")
+IN_BUCKET = ("py", "node", "gems", "channel", *BUILDS)
 SCOPED = "@team/thing"
 MAIN = """
 daemon off;
@@ -218,6 +219,11 @@ def test_conda(url: str, tmp_path: Path) -> None:
     done = run_client(command, environ=client_environment(tmp_path / "home"), folder=tmp_path)
     assert json.loads(done.stdout.splitlines()[-1]) == ["tool-2.0-h0_0.conda"]
     assert (tmp_path / "env/share/tool.txt").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("name", BUILDS)
+def test_crates_modules_charts_and_files(url: str, tmp_path: Path, name: str) -> None:
+    BUILDS[name](f"{url}/{name}", tmp_path)
 
 
 def test_images(twins: Twins, tmp_path: Path) -> None:

@@ -15,8 +15,12 @@ from pathlib import Path
 import requests
 from attrs import frozen
 
+from tests.support.charts import make_chart
 from tests.support.conda_packages import make_conda
+from tests.support.crates import make_crate
+from tests.support.crates import make_publish as make_crate_publish
 from tests.support.gems import make_gem
+from tests.support.go_modules import make_module
 from tests.support.images import Image, digest_of, make_image
 from tests.support.maven_files import directory, make_pom
 from tests.support.npm_packages import make_manifest, make_publish, make_tarball
@@ -24,6 +28,7 @@ from tests.support.python_packages import make_wheel
 from tests.support.timeouts import TIMEOUT_S
 
 NAME = "first"  # of every package
+MODULE = f"example.com/{NAME}"
 
 
 @frozen
@@ -62,6 +67,10 @@ class Publisher:
         yield self._maven()
         yield self._gem()
         yield self._conda()
+        yield self._crate()
+        yield self._module()
+        yield self._chart()
+        yield self._file()
         yield self._image(make_image(NAME))
 
     def check(self, each: Published) -> None:
@@ -104,6 +113,30 @@ class Publisher:
         data = make_conda(NAME)
         self.ask("PUT", path := f"repositories/main/channel/noarch/{NAME}-1.0-py_0.conda", data=data)
         return Published("conda", path, "repositories/main/channel/noarch/repodata.json", data)
+
+    def _crate(self) -> Published:
+        self.create("crates", "cargo")
+        self.ask("PUT", "repositories/main/crates/api/v1/crates/new", data=make_crate_publish(NAME, "1.0.0"))
+        file = f"repositories/main/crates/{NAME}/1.0.0/{NAME}-1.0.0.crate"
+        return Published("cargo", file, f"repositories/main/crates/fi/rs/{NAME}", make_crate(NAME, "1.0.0"))
+
+    def _module(self) -> Published:
+        self.create("modules", "go")
+        data, place = make_module(MODULE, "v1.0.0"), f"repositories/main/modules/{MODULE}/@v/v1.0.0"
+        self.ask("PUT", f"{place}.zip", data=data)
+        return Published("go", f"{place}.zip", f"{place}.mod", data)
+
+    def _chart(self) -> Published:
+        self.create("charts", "helm")
+        data = make_chart(NAME, "1.0.0")
+        self.ask("PUT", path := f"repositories/main/charts/charts/{NAME}-1.0.0.tgz", data=data)
+        return Published("helm", path, "repositories/main/charts/index.yaml", data)
+
+    def _file(self) -> Published:
+        self.create("files", "raw")
+        data = b"\x7fELF of a test"
+        self.ask("PUT", path := f"repositories/main/files/{NAME}/1.0.0/{NAME}-1.0.0.bin", data=data)
+        return Published("raw", path, "repositories/main/files/", data)
 
     def _image(self, image: Image) -> Published:
         self.create("images", "docker")

@@ -14,8 +14,10 @@ from pkgrepo.auth.tokens.text import make_token
 from pkgrepo.model import TokenKind
 from tests.support.conda_packages import make_installable
 from tests.support.configurations import hosted, proxy, tokens, virtual
-from tests.support.first_publishes import NAME, Published, Publisher
+from tests.support.first_publishes import MODULE, NAME, Published, Publisher
 from tests.support.forked_programs import run_pkgrepo
+from tests.support.format_cases import CASES
+from tests.support.go_modules import h1_of_zip
 from tests.support.http_client import HttpClient
 from tests.support.python_index import PASSWORD, USER
 from tests.support.server_process import ServerProcess, clean_environment, running
@@ -26,6 +28,10 @@ FORMATS = {
     "java": "maven",
     "gems": "ruby",
     "channel": "conda",
+    "crates": "cargo",
+    "modules": "go",
+    "charts": "helm",
+    "files": "raw",
     "images": "docker",
 }
 PUBLIC = 'visibility = "public"'
@@ -58,6 +64,10 @@ class Sites:
                 "explicit.txt",
                 f"@EXPLICIT\nhttps://c.example/{path}#sha256:{sha256}\nhttps://c.example/noarch/{TOOL_FILE}\n",
             ),
+            "crates": ("Cargo.lock", CASES["cargo"].lock(NAME, "1.0.0", each.data)[1]),
+            "modules": ("go.sum", f"{MODULE} v1.0.0 {h1_of_zip(self.published['modules'].data)}\n"),
+            "charts": ("Chart.lock", CASES["helm"].lock(NAME, "1.0.0", each.data)[1]),
+            "files": ("files.sha256", f"{sha256}  {path}\n"),
             "images": ("images.txt", f"r.example/{NAME}:v1\n"),
         }[name]
 
