@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.support import dated
-from tests.support.client_programs import client, client_environment, run_client
+from tests.support.cargo_clients import NAME as REGISTRY
+from tests.support.cargo_clients import CargoBench
+from tests.support.client_programs import client, client_environment, program, run_client
 from tests.support.configurations import hosted
 from tests.support.container_clients import ADMIN
 from tests.support.dated import KINDS, now_between
 from tests.support.format_cases import CASES
+from tests.support.go_clients import GoBench
 from tests.support.http_client import HttpClient
 from tests.support.maven_clients import MavenBench
 from tests.support.npm_clients import NodeBench, Registry
@@ -24,12 +27,13 @@ from tests.support.server_process import ServerProcess
 
 pytestmark = pytest.mark.clients
 
-FORMATS = ("npm", "python", "ruby", "maven", "conda")
+FORMATS = ("npm", "python", "ruby", "maven", "conda", "cargo", "go", "helm", "raw")
 RATTLER = Path(__file__).parent / "conda" / "rattler_client.py"
 CONFIG = PRIVATE + "".join(hosted(each, f"{each}-own") for each in FORMATS)
 SEEN = {
     "maven": [f"/com/example/{each}/maven-metadata.xml" for each in ("demo", "helper")],
     "conda": ["/noarch/repodata.json"],
+    "raw": [f"/{each}/" for each in ("demo", "helper")],
 }
 
 
@@ -137,3 +141,49 @@ def test_rattler_takes_the_version_of_then(server: ServerProcess, then: str, tmp
     command = [client("rattler", "python"), RATTLER, json.dumps(arguments)]
     printed = run_client(command, environ=client_environment(tmp_path / "home"), folder=tmp_path).stdout
     assert printed.count("-1.0.0-py_0.conda") == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cargo_resolves_and_builds_what_was_there_then(
+    server: ServerProcess, then: str, tmp_path: Path, kind: str
+) -> None:
+    needs = "\n[dependencies]\n"
+    needs += "".join(f'{each} = {{ version = ">=1", registry = "{REGISTRY}" }}\n' for each in ("demo", "helper"))
+    found = []
+    for folder, at in (("then", f"@{then}"), ("now", "")):
+        bench = CargoBench(tmp_path / folder, f"{server.url}/repositories/main/cargo-{kind}{at}")
+        place = bench.package("app", more=needs)
+        bench.run(place, "build")
+        found.append((place / "Cargo.lock").read_text().count('version = "1.0.0"'))
+    assert found == [2, 0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_go_builds_what_was_there_then(server: ServerProcess, then: str, tmp_path: Path, kind: str) -> None:
+    bench = GoBench(tmp_path, f"{server.url}/repositories/main/go-{kind}@{then}", {"GOFLAGS": "-modcacherw -mod=mod"})
+    (bench.place / "main.go").write_text(
+        'package main\n\nimport (\n"example.com/Acme/demo"\n"example.com/Acme/helper"\n)\n\n'
+        "func main() { println(demo.Hello(), helper.Hello()) }\n"
+    )
+    bench.go("mod", "tidy")
+    bench.go("build", ".")
+    listed = bench.go("list", "-m", "all").splitlines()
+    assert listed[1:] == ["example.com/Acme/demo v1.0.0", "example.com/Acme/helper v1.0.0"]
+    assert bench.go("list", "-m", "-versions", "example.com/Acme/demo").split() == ["example.com/Acme/demo", "v1.0.0"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_helm_pulls_what_was_there_then(server: ServerProcess, then: str, tmp_path: Path, kind: str) -> None:
+    url = f"{server.url}/repositories/main/helm-{kind}@{then}"
+    command = [client("helm-4", "helm"), "pull", "--repo", url, "demo"]
+    run_client(command, environ=client_environment(tmp_path / "home"), folder=tmp_path)
+    assert [each.name for each in tmp_path.glob("*.tgz")] == ["demo-1.0.0.tgz"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_curl_lists_what_was_there_then(server: ServerProcess, then: str, tmp_path: Path, kind: str) -> None:
+    url = f"{server.url}/repositories/main/raw-{kind}@{then}"
+    listed = run_client(
+        [program("curl"), "-fsS", f"{url}/demo/"], environ=client_environment(tmp_path), folder=tmp_path
+    )
+    assert ('"1.0.0/"' in listed.stdout, '"1.1.0/"' in listed.stdout) == (True, False)
