@@ -92,7 +92,8 @@ IMPORTED: Final = Imported(
     about="Go modules: of a module proxy by their names, or of a folder (as go's cache/download has them).",
     address=lambda site, request: with_names(ModuleProxy(site), request.names),
     folder=lambda folder, _: PathFolder(folder, _read),
-    assets=lambda site, paths: PathSite(site, paths, _read),
+    # Some servers have upper-case letters in their paths, which are not escaped twice here.
+    assets=lambda site, paths: PathSite(site, paths, lambda path: _read(escape(path)), path_of=escape),
     taker=take_files(Taking(take=take, join=join)),
     listed=False,
 )

@@ -16,7 +16,6 @@ from attrs import evolve
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.formats.container.imported.images import ImageSource
 from pkgrepo.formats.container.imported.registry import Registry
-from pkgrepo.formats.go.names import MARK, escape
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.imported.described import Described, Once, digests_of, objects_of, text_of
 from pkgrepo.gateway.imported.items import Fact, Facts, Source
@@ -47,7 +46,7 @@ def _maven_path(name: str, version: str, file: str) -> str:
 # Of the files of types whose lists of files tell everything: below the address of the type, by package and version.
 PATHS: Final[Mapping[str, Callable[[str, str, str], str]]] = {
     "generic": lambda name, version, file: f"{name}/{version}/{file}",
-    "go": lambda name, _version, file: f"{escape(name)}/{MARK}/{file}",
+    "go": lambda name, _version, file: f"{name}/@v/{file}",  # upper-case letters as they are: escaped it finds none
     "helm": lambda _name, _version, file: file,
     "maven": _maven_path,
 }

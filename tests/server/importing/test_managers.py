@@ -190,7 +190,7 @@ def later_gitea() -> dict[str, Any]:
     for kind, name, version, file, data, path in (
         ("generic", "tools", "1.0", "tool.bin", b"tool", "tools/1.0/tool.bin"),
         ("cargo", "Old-Lib", "1.0.0", "old-lib-1.0.0.crate", CRATE, ""),
-        ("go", "corp.example/Lib", "v1.0.0", "v1.0.0.zip", MODULE, f"{MODULE_PATH}.zip"),
+        ("go", "corp.example/Lib", "v1.0.0", "v1.0.0.zip", MODULE, "corp.example/Lib/@v/v1.0.0.zip"),
         ("helm", "app", "1.0.0", "app-1.0.0.tgz", CHART, "app-1.0.0.tgz"),
     ):
         about = {"name": name, "version": version, "created_at": "2019-03-04T05:06:07Z", "creator": {"login": "ann"}}

@@ -1,4 +1,4 @@
-"""Directories are listed from the catalog in pages, with what is computed, and as one level of several repositories."""
+"""Levels of folders, here those of Maven, are read in pages, with what is computed, and of several repositories."""
 
 import re
 from functools import partial
