@@ -26,6 +26,15 @@ Packages = Annotated[
 ]
 
 
+IndexPages = Annotated[
+    bool,
+    meaning(
+        "The page of a folder is the file index.html in it, if there is one. Programs read it; browsers save it, as "
+        "any file."
+    ),
+]
+
+
 class Policy(ServingPolicy, frozen=True):
     """Rules for what is published and served."""
 
@@ -42,27 +51,30 @@ class Policy(ServingPolicy, frozen=True):
 class HostedConfig(configuration.HostedConfig, frozen=True):
     """The configuration of a hosted repository."""
 
-    fixed: ClassVar[tuple[str, ...]] = ("push_rules", *configuration.AGREED)
+    fixed: ClassVar[tuple[str, ...]] = ("push_rules", *configuration.AGREED, "index_pages")
 
     push_rules: Annotated[configuration.PushRules, meaning("Rules for pushes.")] = configuration.PushRules()
     policy: Annotated[Policy | None, meaning("Rules for uploads and for the packages that are served.")] = None
     packages: Packages = None
+    index_pages: IndexPages = False
 
 
 class ProxyConfig(schema.ProxyConfig, frozen=True, tag=RepositoryType.PROXY.value):
     """The configuration of a proxy repository, whose routes are addresses of folders with files."""
 
-    fixed: ClassVar[tuple[str, ...]] = (*schema.ProxyConfig.fixed, *configuration.AGREED)
+    fixed: ClassVar[tuple[str, ...]] = (*schema.ProxyConfig.fixed, *configuration.AGREED, "index_pages")
 
     packages: Packages = None
+    index_pages: IndexPages = False
 
 
 class VirtualConfig(schema.VirtualConfig, frozen=True, kw_only=True, tag=RepositoryType.VIRTUAL.value):
     """The configuration of a virtual repository, whose patterns are those of its members."""
 
-    fixed: ClassVar[tuple[str, ...]] = (*schema.VirtualConfig.fixed, *configuration.AGREED)
+    fixed: ClassVar[tuple[str, ...]] = (*schema.VirtualConfig.fixed, *configuration.AGREED, "index_pages")
 
     packages: Packages = None
+    index_pages: IndexPages = False
 
 
 CONFIGURATIONS = configuration.Configurations("the raw format", HostedConfig | ProxyConfig | VirtualConfig)

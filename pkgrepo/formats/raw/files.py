@@ -41,7 +41,7 @@ from pkgrepo.gateway.responses.content import SAFE, FileHead, document_cache_con
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.reading.multipart import read_form
 from pkgrepo.http.request import Request
-from pkgrepo.http.responses import Refusal, Response, text_response
+from pkgrepo.http.responses import Fields, Refusal, Response, text_response
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Action, BlobInfo, Extent, File, NewFile, Repository
 from pkgrepo.model.admission import Admitted
@@ -60,9 +60,9 @@ LONGEST_TYPE: Final = 200  # characters
 HINT: Final = "; with a slash at the end of the address curl puts a file into a folder"
 
 
-async def get_file(context: RawContext, request: Request, path: str) -> Response:
+async def get_file(context: RawContext, request: Request, path: str, headers: Fields | None = None) -> Response:
     """
-    A file, or the checksum of the file beside whose path it would be.
+    A file, or the checksum of the file beside whose path it would be; for ``headers`` see L{answer_file}.
 
     :raises NotFound: there is neither; :raises RuleRefused: a rule refuses it, or the file of which it is the checksum
     """
@@ -77,7 +77,7 @@ async def get_file(context: RawContext, request: Request, path: str) -> Response
     if not computed:
         present = partial(present_file, repository)
         try:
-            found = await answer_file(services, request, identity, repository, package, path, present=present)
+            found = await answer_file(services, request, identity, repository, package, path, headers, present=present)
         except NotFound:
             if of is None:
                 raise

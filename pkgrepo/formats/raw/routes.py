@@ -14,6 +14,7 @@ DELETE         a file, a version   ``files``
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
 from pkgrepo.errors import Invalid, NotFound
@@ -22,15 +23,18 @@ from pkgrepo.formats.raw.files import delete, get_file, post_form, put_file, tak
 from pkgrepo.formats.raw.folders import FolderContext, folders_of
 from pkgrepo.formats.raw.paths import package_of, package_of_folder, parse_path
 from pkgrepo.formats.raw.refusals import ERRORS
-from pkgrepo.gateway.folders.pages import ListingTurns, moved_to_folder
+from pkgrepo.gateway.folders.pages import ListingTurns, moved_to_folder, wants_json
+from pkgrepo.gateway.folders.requests import ARCHIVE
 from pkgrepo.gateway.format_site import Routes
 from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded
 from pkgrepo.gateway.publishing.virtual import publish_context
+from pkgrepo.gateway.responses.content import SAFE
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
 from pkgrepo.model import Action
 
 METHODS: Final = (b"DELETE", b"GET", b"HEAD", b"POST", b"PUT")
+INDEX: Final = "index.html"
 READS: Final = frozenset({b"GET", b"HEAD"})
 
 
@@ -53,9 +57,7 @@ async def _answer(context: FolderContext, request: Request, path: str) -> Respon
         case b"DELETE":
             return await delete(context, request, path)
     if not path or request.entry.rest.endswith(b"/"):
-        package = package_of_folder(path, patterns_of(context.repository))
-        identity = await context.admit(request, Action.READ, package)
-        return await folders_of(context).answer(request, path, identity, context.caches)
+        return await _get_folder(context, request, path)
     try:
         return await get_file(context, request, path)
     except NotFound:
@@ -63,6 +65,16 @@ async def _answer(context: FolderContext, request: Request, path: str) -> Respon
         if not await folders_of(context).is_folder(path):
             raise
         return moved_to_folder(path)
+
+
+async def _get_folder(context: FolderContext, request: Request, path: str) -> Response:
+    indexed = context.repository.config.get("index_pages") and request.parameter(ARCHIVE) is None
+    if indexed and not wants_json(request):
+        with suppress(NotFound):  # with headers it is not cached, since JSON is at the same address
+            return await get_file(context, request, f"{path}/{INDEX}".lstrip("/"), SAFE)
+    package = package_of_folder(path, patterns_of(context.repository))
+    identity = await context.admit(request, Action.READ, package)
+    return await folders_of(context).answer(request, path, identity, context.caches)
 
 
 async def take_sent(context: FolderContext, request: Request, sent: SentFile) -> Uploaded:

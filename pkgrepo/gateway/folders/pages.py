@@ -215,6 +215,12 @@ def _record(entry: Entry) -> dict[str, object]:
     return record
 
 
+def wants_json(request: Request) -> bool:
+    """Whether a client asks for JSON by name, and prefers it to a page."""
+    accept = request.header(b"accept")
+    return names_media_type(accept, JSON) and best_media_type(accept, (HTML, JSON)) == JSON
+
+
 async def answer_directory(
     request: Request, repository: Repository, path: str, pages: Pages, turns: ListingTurns
 ) -> Response:
@@ -223,9 +229,7 @@ async def answer_directory(
 
     :raises Refusal: too many listings are asked for at the same time
     """
-    accept = request.header(b"accept")
-    wants_json = names_media_type(accept, JSON) and best_media_type(accept, (HTML, JSON)) == JSON
-    page = JSON_PAGE if wants_json else HTML_PAGE
+    page = JSON_PAGE if wants_json(request) else HTML_PAGE
     try:
         listing = await render_listing(path, pages, page, turns, gone=lambda: request.gone)
     except QueueFull:

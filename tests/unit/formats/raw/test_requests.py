@@ -255,6 +255,34 @@ async def test_packages_may_be_deeper_than_the_first_part(world: Stack) -> None:
     assert (refused.status, refused.pointer) == (422, "/config/packages/0")
 
 
+async def test_index_pages_are_those_of_folders_where_the_repository_says_so(world: Stack) -> None:
+    body = {"type": "Hosted", "index_pages": True}
+    await world.add_repository("site", format="raw", config=body)
+    await world.add_repository("joined", format="raw", config={"type": "Virtual", "members": ["main/site"]})
+    base = "/repositories/main/site"
+    for path in ("index.html", "docs/1.0/index.html", "docs/1.0/x"):
+        for name in ("site", "files"):
+            assert (await world.call("PUT", f"/repositories/main/{name}/{path}", raw=path.encode())).status == 201
+    for path in ("", "docs/1.0/"):
+        page = await world.call("GET", f"{base}/{path}", who=None)
+        file = await world.call("GET", f"{base}/{path}index.html", who=None)
+        assert (page.status, page.body) == (200, f"{path}index.html".encode())
+        for field in ("content-type", "content-disposition", "content-security-policy", "etag"):
+            assert page.headers[field] == file.headers[field]
+        assert page.headers["content-disposition"] == "attachment"
+        for other in (R, "/repositories/main/joined"):
+            assert b"../</a>" in (await world.call("GET", f"{other}/{path}", who=None)).body
+        listed = await world.call("GET", f"{base}/{path}", who=None, headers={"accept": "application/json"})
+        assert listed.headers["content-type"] == "application/json"
+    assert b'<a href="1.0/">' in (await world.call("GET", f"{base}/docs/")).body
+    packed = await world.call("GET", f"{base}/docs/?archive=zip")
+    assert packed.headers["content-type"] == "application/zip"
+    assert (await world.call("DELETE", f"{base}/index.html")).status == 204
+    assert b'<a href="docs/">' in (await world.call("GET", f"{base}/")).body
+    await world.ok("POST", "/policy/blocks", {"repository": "main/site", "package": "docs", "versions": "1.0"})
+    assert (await world.call("GET", f"{base}/docs/1.0/", who=None)).status == 403
+
+
 async def post(world: Stack, path: str, *fields: Any, who: str | None = "admin") -> Reply:
     headers = {"content-type": f"multipart/form-data; boundary={BOUNDARY}"}
     return await world.call("POST", f"{R}/{path}", raw=form_body(fields), headers=headers, who=who)
