@@ -45,10 +45,12 @@ def configured_index(folder: Path) -> str:
     return url
 
 
-def fetch(server: ServerProcess, folder: Path, lock: str = "") -> tuple[str, int]:
-    """Fetch into an empty home; return the lock file, and how many crates were fetched."""
-    bench = CargoBench(folder, f"{server.url}/repositories/main/mirror", mirror=True)
-    place = bench.package("many", more=WANTED)
+def fetch(
+    server: ServerProcess, folder: Path, lock: str = "", *, at: str = "", wanted: str = WANTED
+) -> tuple[str, int]:
+    """Fetch into an empty home; return the lock file, and how many crates were fetched; ``at`` is the end of a view."""
+    bench = CargoBench(folder, f"{server.url}/repositories/main/mirror{at}", mirror=True)
+    place = bench.package("many", more=wanted)
     if lock:
         (place / "Cargo.lock").write_text(lock)
     bench.run(place, "fetch", *(["--locked"] if lock else []))
@@ -66,3 +68,15 @@ def test_crates_are_fetched_again_while_the_registry_is_out_of_reach(tmp_path_fa
             tunnels.cut()
             assert fetch(server, tmp_path_factory.mktemp("cut"), lock) == (lock, cold)
     assert cold >= 150
+
+
+def test_a_view_of_last_year_resolves_what_there_was(tmp_path_factory, monkeypatch):
+    url = configured_index(tmp_path_factory.mktemp("asked"))
+    with Tunnels() as tunnels:
+        monkeypatch.setenv("HTTPS_PROXY", tunnels.url)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        with running(tmp_path_factory.mktemp("server"), proxy("cargo", "mirror", url)) as server:
+            lock, _ = fetch(
+                server, tmp_path_factory.mktemp("then"), at="@2025-06-01", wanted='\n[dependencies]\nserde = "1"\n'
+            )
+    assert 'name = "serde"\nversion = "1.0.219"' in lock

@@ -53,3 +53,17 @@ def test_a_program_is_downloaded_and_verified_while_the_proxy_is_out_of_reach(
                 shutil.copy(first.place / name, third.place)
             assert download(third) == cold
     assert len({each.partition(" ")[0] for each in cold}) >= 100
+
+
+def test_a_view_of_last_year_has_the_newest_version_of_then(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, _ = configured_proxy()
+    require_registry(url)
+    with Tunnels() as tunnels:
+        monkeypatch.setenv("HTTPS_PROXY", tunnels.url)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        with running(tmp_path_factory.mktemp("server"), proxy("go", "mirror", url)) as server:
+            bench = GoBench(tmp_path, f"{server.url}/repositories/main/mirror@2025-06-01")
+            bench.go("get", "golang.org/x/text@latest")
+    assert "golang.org/x/text v0.25.0" in (bench.place / "go.mod").read_text()
