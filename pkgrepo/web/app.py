@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, cast
 from urllib.parse import quote, unquote
@@ -70,9 +71,9 @@ class WebApp:
         handle: Any = self._app.handle_errors(HTTPException)
         handle(self._unrouted)
         self._readmes = Readmes(pools)
-        self._serve(self._app, PageRoute("GET", "/static/<name>", self._asset), _run, error_table)
-        for route in (route for room in ROOMS for route in room.pages.routes):
-            self._serve(self._app, route, self._page if route.method == "GET" else self._form, error_table)
+        answers = {"GET": self._page, "POST": self._form}
+        pages = [(route, answers[route.method]) for room in ROOMS for route in room.pages.routes]
+        self._serve(self._app, [(PageRoute("GET", "/static/<name>", self._asset), _run), *pages], error_table)
 
     def branches(self) -> dict[str, IResource]:
         """The pages, and what is for other programs than browsers, by the first segment of the path."""
@@ -86,22 +87,25 @@ class WebApp:
         """Documents whose refusals are those of the repositories: a program sends credentials when it is asked."""
         app = App()
         refuse_unrouted(app, ERRORS)
-        for route in table.routes:
-            self._serve(app, route, self._document, lambda _: ERRORS)
+        self._serve(app, [(route, self._document) for route in table.routes], lambda _: ERRORS)
         return SegmentResource(app)
 
     def _serve(
         self,
         app: App,
-        route: PageRoute,
-        answer: Callable[[Visit, PageRoute], Awaitable[Response]],
+        routes: Sequence[tuple[PageRoute, Callable[[Visit, PageRoute], Awaitable[Response]]]],
         errors: Callable[[Visit], ErrorTable],
     ) -> None:
-        async def handle(request: Request, **raw: str) -> None:
+        async def handle(
+            route: PageRoute,
+            answer: Callable[[Visit, PageRoute], Awaitable[Response]],
+            request: Request,
+            **raw: str,
+        ) -> None:
             visit = self._visit(request, raw)
             await answer_with(request, errors(visit), lambda: answer(visit, route))
 
-        app.route(route.path, methods=[route.method], endpoint=f"{route.method} {route.path}")(handle)
+        app.serve({(route.method, route.path): partial(handle, route, answer) for route, answer in routes})
 
     async def _unrouted(self, request: Request, failure: Failure) -> None:
         """What no route takes, as a page for the person who is logged in."""

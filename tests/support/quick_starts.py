@@ -2,9 +2,8 @@
 Servers of the tests start and log people in for a third of the processor time.
 
 Passwords are hashed with the lowest cost (a real hash takes 0.16 s of processor time, at the start of each server and
-at each login). The routes of all servers of a process are compiled once, files of the console are read once, and a new
-SQLite catalog is a copy of the first one of the process. Programs that begin with an interpreter of their own, such as
-workers, are as they are.
+at each login). Files of the console are read and its templates compiled once, and a new SQLite catalog is a copy of the
+first one of the process. Programs that begin with an interpreter of their own, such as workers, are as they are.
 """
 
 from __future__ import annotations
@@ -13,19 +12,16 @@ from collections.abc import Callable
 from contextlib import closing
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from unittest.mock import MagicMock, patch
 
 import apsw
 import argon2
-import werkzeug.routing
 
 if TYPE_CHECKING:
     from pkgrepo.storage.catalog.engine.schema import Schema
 
 FAST = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-_MADE = ("_parts", "_trace", "_converters", "arguments", "_build", "_build_unknown")
-_compiled: dict[Any, dict[str, Any]] = {}
 _catalogs: list[bytes] = []  # at most one: the file of a new catalog
 
 
@@ -36,11 +32,11 @@ def quicken() -> None:
     from pkgrepo.web import app
 
     passwords.PasswordHasher = lambda: FAST  # type: ignore[assignment,misc]
-    werkzeug.routing.Rule.compile = _compile_once  # type: ignore[method-assign]
     if sqlite.upgrade is schema.upgrade:
         sqlite.load_schema = cache(schema.load_schema)
         sqlite.upgrade = partial(_copy_once_made, schema.upgrade)
         app.Assets = cache(app.Assets)  # type: ignore[misc]
+        app.PageRenderer = cache(app.PageRenderer)  # type: ignore[misc]
 
 
 def compile_routes() -> None:
@@ -83,12 +79,3 @@ def _copy_once_made(
             with connection.backup("main", made, "main") as copy:
                 copy.step()
         log_upgrade(0, schema.version)
-
-
-def _compile_once(rule: Any, compile: Callable[[Any], None] = werkzeug.routing.Rule.compile) -> None:
-    """Compile a route as an earlier server has compiled that of the same text, which takes 40 ms per server."""
-    text = (rule.rule, rule.subdomain, rule.host, rule.merge_slashes)
-    if text not in _compiled:
-        compile(rule)
-        _compiled[text] = {name: getattr(rule, name) for name in _MADE}
-    vars(rule).update(_compiled[text])

@@ -6,14 +6,14 @@ Handlers of Klein routes return responses, or raise errors that a table of each 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from functools import wraps
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import cache, wraps
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from attrs import evolve
 from klein import Klein
-from twisted.internet.defer import CancelledError
+from twisted.internet.defer import CancelledError, Deferred, ensureDeferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 from werkzeug.exceptions import HTTPException
@@ -271,6 +271,9 @@ class _MatchedRule(Rule):
 class _MatchedRules(Map):
     """The routes of an application, each of which becomes a rule that only matches."""
 
+    def __init__(self) -> None:
+        super().__init__(merge_slashes=False, strict_slashes=False, converters={"raw": RawConverter})
+
     def add(self, rulefactory: RuleFactory) -> None:
         """Add the rules of a factory, which is a rule itself."""
         for rule in rulefactory.get_rules(self):
@@ -286,7 +289,34 @@ class App(Klein):
 
     def __init__(self) -> None:
         super().__init__()
-        self._url_map = _MatchedRules(merge_slashes=False, strict_slashes=False, converters={"raw": RawConverter})
+        self._url_map = _MatchedRules()
+
+    def serve(self, handlers: Mapping[tuple[str, str], Callable[..., Coroutine[Any, Any, None]]]) -> None:
+        """
+        Serve all routes of an application that has none, by method and path, and no others after that.
+
+        The applications of a process that have the same routes share their rules.
+        """
+        assert not self._endpoints, "this application has routes"
+        self._url_map = _shared_rules(tuple(handlers))
+        for (method, path), handle in handlers.items():
+            self._endpoints[f"{method} {path}"] = self._executed(path, handle)
+
+    def _executed(self, path: str, handle: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., Deferred[None]]:
+        def execute(_instance: object, request: Request, **parameters: str) -> Deferred[None]:
+            return ensureDeferred(handle(request, **parameters))
+
+        execute.segment_count = self._segments_in_url(path)  # type: ignore[attr-defined] # as Klein has it
+        return execute
+
+
+@cache
+def _shared_rules(addresses: tuple[tuple[str, str], ...]) -> Map:
+    rules = _MatchedRules()
+    for method, path in addresses:
+        Map.add(rules, _MatchedRule(path, methods=[method], endpoint=f"{method} {path}"))
+    rules.update()
+    return rules
 
 
 def _build_nothing(*_: object, **__: object) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -76,11 +76,10 @@ class Dispatcher:
     """
 
     def __init__(self, services: ManagementServices) -> None:
-        self.app = App()
         self.routes: list[tuple[Table, Route]] = []
         self._services = services
         self._operations: dict[tuple[str, str], tuple[Route, Callable[..., Awaitable[object]]]] = {}
-        refuse_unrouted(self.app, ERRORS)
+        self._handlers: dict[tuple[str, str], Callable[..., Coroutine[Any, Any, None]]] = {}
 
     def mount(self, table: Table, owner: object | None = None) -> None:
         """Serve the routes of a table, whose handlers are functions, or methods of ``owner``."""
@@ -89,14 +88,22 @@ class Dispatcher:
             handler = route.handler if owner is None else partial(route.handler, owner)
             self._operations[route.method, route.path] = route, handler
             handle = self._handle(route, handler)
-            for method, path in route.addresses:
-                self.app.route(path, methods=[method], endpoint=f"{method} {path}")(handle)
+            self._handlers |= dict.fromkeys(route.addresses, handle)
 
     def resource(self) -> IResource:
-        """The application's resource."""
-        return SegmentResource(self.app)
+        """The resource of the application."""
+        return SegmentResource(self.application())
 
-    def _handle(self, route: Route, handler: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[None]]:
+    def application(self) -> App:
+        """The application of all routes that are mounted."""
+        app = App()
+        refuse_unrouted(app, ERRORS)
+        app.serve(self._handlers)
+        return app
+
+    def _handle(
+        self, route: Route, handler: Callable[..., Awaitable[object]]
+    ) -> Callable[..., Coroutine[Any, Any, None]]:
         async def handle(request: Request, **raw: str) -> None:
             parameters = {name: unquote(value) for name, value in raw.items()}
             await answer_with(request, ERRORS, lambda: self._answer(request, route, handler, parameters))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from klein import Klein
 from twisted.internet.defer import CancelledError, Deferred
+from werkzeug.exceptions import MethodNotAllowed
 
 from pkgrepo.http.answering.dispatch import App, ErrorTable, answering, refuse_unrouted
 from pkgrepo.http.answering.send import send
@@ -219,3 +220,27 @@ def test_routes_match_by_method_and_converter_and_build_no_addresses() -> None:
     assert adapter.match("/b//c/", method="GET") == ("GET /<raw:rest>", {"rest": "b//c/"})
     with pytest.raises(NotImplementedError):
         adapter.build("GET /a/<name>", {"name": "x"})
+
+
+async def test_applications_of_the_same_routes_share_the_rules_and_not_the_handlers() -> None:
+    called: list[tuple[str, str]] = []
+
+    def handlers(owner: str) -> Any:
+        async def handle(_request: Any, name: str = "") -> None:
+            called.append((owner, name))
+
+        return {("GET", "/a/<name>"): handle, ("POST", "/b"): handle}
+
+    apps = [App(), App(), App()]
+    apps[0].serve(handlers("first"))
+    apps[1].serve(handlers("second"))
+    apps[2].serve({("GET", "/a/<name>"): handlers("third")["POST", "/b"]})
+    assert apps[0].url_map is apps[1].url_map is not apps[2].url_map
+    for app in apps:
+        endpoint, at = app.url_map.bind("localhost").match("/a/x", method="HEAD")
+        await app.execute_endpoint(endpoint, object(), **at)  # type: ignore[misc]
+    assert called == [("first", "x"), ("second", "x"), ("third", "x")]
+    with pytest.raises(MethodNotAllowed):
+        apps[1].url_map.bind("localhost").match("/b", method="GET")
+    with pytest.raises(AssertionError, match="has routes"):
+        apps[0].serve({})

@@ -28,7 +28,7 @@ def test_every_path_that_is_served_is_in_the_document() -> None:
     management = ManagementApp(MagicMock(), MagicMock())  # no route is called
     document = management.description.describe()
     served = set()
-    for rule in management.dispatcher.app.url_map.iter_rules():
+    for rule in management.dispatcher.application().url_map.iter_rules():
         path = re.sub(r"<(?:path:)?([a-z]+)>", r"{\1}", rule.rule)
         served |= {(method, path) for method in rule.methods - {"HEAD", "OPTIONS"}}
     described = {(method.upper(), path) for path, operations in document["paths"].items() for method in operations}
