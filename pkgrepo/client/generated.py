@@ -32,6 +32,7 @@ Operation = Mapping[str, Any]
 
 VERSION: Final = "NAME==VERSION"
 _NAMED: Final = re.compile(r"\{([^}]+)\}")
+_UNWRITTEN: Final[tuple[object, ...]] = (None, False, ())
 _EMPTY: Final[tuple[object, ...]] = (None, "", [])
 
 
@@ -91,7 +92,7 @@ def _named(calls: Sequence[Operation]) -> dict[str, Mapping[str, Any]]:
 def _argument(key: str, usages: list[str], *, needed: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
     usage = "NAME[==VERSION]" if VERSION in usages and len(usages) > 1 else "|".join(each.strip("'") for each in usages)
     if usage.endswith("..."):
-        return click.argument(key, nargs=-1, required=True)
+        return click.argument(key, nargs=-1, required=needed)
     bare = usage.startswith("[")
     return click.argument(key, metavar=usage if needed or bare else f"[{usage}]", required=needed and not bare)
 
@@ -130,7 +131,7 @@ def _fitting(
     call: Operation, keys: Sequence[str], given: Mapping[str, Any], kinds: Collection[str]
 ) -> tuple[int, dict[str, Any]] | None:
     """How well what is written fits the arguments of a call, and these by their usage; None if it does not fit."""
-    score, found, left, free = 0, dict[str, Any](), {key for key in keys if given[key] not in (None, False)}, iter(keys)
+    score, found, left, free = 0, dict[str, Any](), {key for key in keys if given[key] not in _UNWRITTEN}, iter(keys)
     for argument in call["arguments"]:
         key = _key(argument["option"]) if "option" in argument else next(free)
         fit = _fit(argument["usage"], given[key], kinds)
@@ -146,7 +147,7 @@ def _fitting(
 def _fit(usage: str, value: Any, kinds: Collection[str]) -> tuple[int, Any] | None:
     """How well a text fits an argument, and what it stands for; ``kinds`` are those that other calls take."""
     kind, colon, _ = usage.partition(":")
-    if value in (None, False) or usage.startswith("["):
+    if value in _UNWRITTEN or usage.startswith("["):
         return (0, value) if usage.startswith("[") else None
     if usage.startswith(("'", "--")):
         return (3, value) if value in (usage.strip("'"), True) else None

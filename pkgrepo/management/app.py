@@ -37,7 +37,7 @@ from pkgrepo.management.packages import (
 )
 from pkgrepo.management.packages import routes as packages
 from pkgrepo.management.packages.archives import Contents
-from pkgrepo.management.policy import advisories, osv, quarantine, recall, rehearsal, rules
+from pkgrepo.management.policy import advisories, freezes, osv, quarantine, recall, rehearsal, rules
 from pkgrepo.management.projects import routes as projects
 from pkgrepo.management.repositories import configuration, contents, keys, uploads
 from pkgrepo.management.repositories import routes as repositories
@@ -107,6 +107,7 @@ ROOMS = (
     quotas,
     hosts,
     rules,
+    freezes,
     quarantine,
     audit,
     recall,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from pkgrepo.errors import NotFound
+from pkgrepo.errors import Conflict, NotFound
 from pkgrepo.model import SYSTEM
-from pkgrepo.storage.catalog.server import policy
+from pkgrepo.storage.catalog.server import freezes, policy
 from pkgrepo.storage.catalog.server.repositories import config_serial
 from tests.support.catalogs import add_repository
 
@@ -21,6 +21,36 @@ async def test_blocks_are_read_with_each_change_of_the_configuration(catalog):
     with pytest.raises(NotFound):
         await catalog.write(policy.remove_block, made.uid)
     assert await catalog.look(policy.list_blocks) == []
+
+
+async def test_freezes_are_read_with_each_change_of_the_configuration(catalog):
+    serial = await catalog.look(config_serial)
+    given = {"repositories": ["main/*", "other/npm"], "exempt": ["left"], "reason": "worm", "actor": "ann"}
+    made = await catalog.write(lambda tx: freezes.add_freeze(tx, **given, at_ms=5000, now_ms=9000))
+    assert (made.repositories, made.exempt, made.at.timestamp()) == (["main/*", "other/npm"], ["left"], 5)
+    assert (await catalog.look(policy.read_policy, 7)).freezes == [made]
+    more = await catalog.write(freezes.exempt_from_freeze, made.uid, ["left", "right@1"])
+    assert more.exempt == ["left", "right@1"]
+    before = await catalog.look(config_serial)
+    assert before > serial
+    await catalog.write(freezes.remove_freeze, made.uid)
+    assert await catalog.look(config_serial) > before
+    for change in (freezes.remove_freeze, lambda tx, uid: freezes.exempt_from_freeze(tx, uid, ["left"])):
+        with pytest.raises(NotFound):
+            await catalog.write(change, made.uid)
+    assert await catalog.look(freezes.list_freezes) == []
+
+
+async def test_freezes_and_their_exceptions_are_bounded(catalog, monkeypatch):
+    monkeypatch.setattr(freezes, "MOST_FREEZES", 1)
+    monkeypatch.setattr(freezes, "MOST_EXEMPT", 2)
+    given = {"repositories": ["main/*"], "exempt": [], "reason": "", "actor": "ann", "at_ms": 5000, "now_ms": 9000}
+    made = await catalog.write(lambda tx: freezes.add_freeze(tx, **given))
+    with pytest.raises(Conflict):
+        await catalog.write(lambda tx: freezes.add_freeze(tx, **given))
+    with pytest.raises(Conflict):
+        await catalog.write(freezes.exempt_from_freeze, made.uid, ["a", "b", "c"])
+    assert (await catalog.look(freezes.find_freeze, made.uid)).exempt == []
 
 
 async def test_a_decision_on_a_version_in_quarantine_holds_until_another_one(catalog):

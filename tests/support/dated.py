@@ -9,6 +9,8 @@ from tests.support.format_cases import CASES
 from tests.support.http_client import HttpClient
 from tests.support.timeouts import polled
 
+NAME = "aged"
+VERSIONS = ("1.0.0", "1.1.0")
 KINDS = ("own", "fresh", "both")  # hosted, a proxy of it that always asks, and a virtual repository around that
 
 

@@ -63,6 +63,7 @@ PATH_PARAMETERS = {
     "name": "The name of a repository or of a group; a group is also found by its id.",
     "token": "The id of a token.",
     "block": "The id of a block.",
+    "freeze": "The id of a freeze.",
     "quarantined": "The id of a version in quarantine.",
     "session": "The id of a browser session.",
     "format": "The name of a format.",

@@ -23,8 +23,7 @@ from typing import Annotated, Self
 import msgspec
 from msgspec import Meta
 
-from pkgrepo.errors import Forbidden, Invalid, NotFound
-from pkgrepo.gateway.callers.access import unknown
+from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, SYSTEM_MANAGERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.fields import CreatedAt, ObjectId, RuleName
@@ -34,7 +33,7 @@ from pkgrepo.model import Action, Repository
 from pkgrepo.model.structs import meaning
 from pkgrepo.proxy.rule_reach import Reach, RuleReach
 from pkgrepo.repositories.policy.conditions import SERVER
-from pkgrepo.repositories.policy.effective import own_rules, placed_block, server_rules, takes_repository
+from pkgrepo.repositories.policy.effective import own_rules, placed_block, server_rules
 from pkgrepo.repositories.policy.facts import order_of
 from pkgrepo.repositories.policy.schema import (
     Order,
@@ -54,6 +53,8 @@ from pkgrepo.repositories.version_ranges import ALTERNATIVE, WILD
 from pkgrepo.storage.catalog.server import policy
 from pkgrepo.storage.catalog.server.policy import Block
 from pkgrepo.storage.catalog.usage_counts import DAY_MS
+
+from .rights import administers, check_rights, manages
 
 table = Table("policy")
 
@@ -208,7 +209,7 @@ async def count_matches(call: Call) -> list[CountRecord]:
         rules = own_rules(each)
         if rules and await call.services.callers.authorizer.may(call.identity, Action.EDIT, each):
             found += [_count(each.path, placed.rule, counts) for placed in rules]
-    if await _manages(call):
+    if await manages(call):
         found += (await _server_rules(call)).counts
     return found
 
@@ -232,11 +233,11 @@ async def list_blocks(call: Call) -> list[BlockRecord]:
     for (_, name), count in counts.items():
         by_name[name] = by_name.get(name, 0) + count
     every = await call.catalog.scan(policy.list_blocks)
-    manages = await _manages(call)
+    may_manage = await manages(call)
     return [
         BlockRecord.of(each, by_name.get(f"block {each.uid[:8]}", 0))
         for each in every
-        if manages or await _administers(call, each.repository)
+        if may_manage or await administers(call, each.repository)
     ]
 
 
@@ -258,7 +259,7 @@ async def add_block(call: Call, body: NewBlock) -> Created[AddedBlock]:
 
     A block of a single repository needs the action admin there, one with a pattern a system manager.
     """
-    repositories = await _check_rights(call, body.repository)
+    repositories = await check_rights(call, body.repository)
     package, versions = _split(body.package, body.versions)
     if not package and not body.digests:
         raise Invalid("name a package, or digests", "/package")
@@ -302,7 +303,7 @@ def _warning(found: Reach) -> str:
 async def remove_block(call: Call, block: str) -> None:
     """What it refused is served again at once, unless another rule refuses it."""
     found = await call.catalog.look(policy.find_block, block)
-    if found is None or not (await _manages(call) or await _administers(call, found.repository)):
+    if found is None or not (await manages(call) or await administers(call, found.repository)):
         raise NotFound("block", block)
     await call.write(call.entry(found.repository, {"id": block}), policy.remove_block, block)
 
@@ -322,34 +323,6 @@ async def _server_rules(call: Call) -> ServerRulesRecord:
 def _orders(call: Call) -> list[Order]:
     """Those of all formats."""
     return [order_of(each) for each in call.services.formats.values()]
-
-
-async def _manages(call: Call) -> bool:
-    return await call.services.callers.authorizer.may_use(call.identity, "system")
-
-
-async def _administers(call: Call, pattern: str) -> bool:
-    repository = None if WILD & {*pattern} else call.registry.find_path(pattern)
-    return repository is not None and await call.services.callers.authorizer.may(
-        call.identity, Action.ADMIN, repository
-    )
-
-
-async def _check_rights(call: Call, pattern: str) -> list[Repository]:
-    """The repositories that a block holds for. :raises Forbidden, NotFound: the caller may not block there"""
-    manages = await _manages(call)
-    if WILD & {*pattern}:
-        if not manages:
-            raise Forbidden("blocks for a pattern of repositories are for system managers only")
-        return [each for each in call.registry.all() if takes_repository(pattern, each.path)]
-    repository = call.registry.find_path(pattern)
-    if repository is None or not (
-        manages or await call.services.callers.authorizer.may(call.identity, Action.READ, repository)
-    ):
-        raise unknown(call.identity, pattern)
-    if not manages and not await call.services.callers.authorizer.may(call.identity, Action.ADMIN, repository):
-        raise Forbidden(await call.services.callers.authorizer.explain(call.identity, Action.ADMIN, repository, None))
-    return [repository]
 
 
 def _check_match(call: Call, match: RuleMatch, repositories: Sequence[Repository]) -> None:

@@ -14,7 +14,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.model.advisories import SEVERITIES, Advisory
 from pkgrepo.repositories.version_ranges import Test
 
-from .schema import Action, Datum, Order, PolicyRule, needs_of, until_ms, version_of
+from .schema import Action, Datum, Order, PolicyRule, needs_of, time_ms, until_ms, version_of
 
 DAY_MS: Final = 24 * 3600 * 1000
 SERVER: Final = "the server"  # the owner of rules for all repositories
@@ -101,7 +101,8 @@ class Placed:
     owner: str
     block: str = ""  # the id of the block that it stands for
     short: bool = False  # it stands for ``minimum_release_age``
-    wide: bool = False  # it is a block of several repositories, which only system managers remove
+    frozen: bool = False  # it stands for a freeze
+    wide: bool = False  # it is a block or a freeze of several repositories, which only system managers remove
     later_ms: int | None = None
 
 
@@ -131,6 +132,11 @@ class CompiledRule:
     def ends_ms(self) -> int | None:
         """When it ends; None for never."""
         return until_ms(self.placed.rule)
+
+    @cached_property
+    def after_ms(self) -> int | None:
+        """After which time what it is about was published; None if that does not matter."""
+        return time_ms(self.placed.rule.match.published_after)
 
     @cached_property
     def _packages(self) -> Callable[[str], object] | None:
@@ -221,8 +227,15 @@ class CompiledRule:
         return facts.published_ms + days * DAY_MS
 
     def _fits_age(self, facts: Facts, now_ms: int) -> bool | None:
-        old_ms = self._old_ms(facts)
-        return None if old_ms is None else old_ms > now_ms
+        found: list[bool | None] = []
+        if self.placed.rule.match.age_days is not None:
+            old_ms = self._old_ms(facts)
+            found.append(None if old_ms is None else old_ms > now_ms)
+        if self.after_ms is not None:
+            times = [each for each in (facts.published_ms, facts.added_ms) if each is not None]
+            undated = not times or (facts.first_seen and self.placed.rule.missing == "allow")
+            found.append(None if undated else max(times) > self.after_ms)
+        return False if False in found else None if None in found else True
 
     def _counts_missing(self, datum: Datum, facts: Facts) -> bool:
         if datum in facts.unread:

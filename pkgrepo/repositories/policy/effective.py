@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
@@ -10,6 +10,8 @@ import msgspec
 from attrs import evolve
 
 from pkgrepo.model import DatedView, Repository, RepositoryType
+from pkgrepo.repositories.version_ranges import WILD
+from pkgrepo.storage.catalog.server.freezes import Freeze
 from pkgrepo.storage.catalog.server.policy import Block, StoredPolicy
 
 from .conditions import CACHED, SERVER, CompiledRule, Placed
@@ -18,6 +20,7 @@ from .schema import Order, PolicyRule, RuleMatch, ServingPolicy
 
 SHORT = "minimum_release_age"  # the setting that stands for a rule about the age of what comes from upstreams
 _BLOCKS = "block"
+_FREEZES = "freeze"
 MOST_MADE: Final = 10_000  # rules of blocks in memory
 _made: Final[dict[tuple[str, str], Placed]] = {}
 
@@ -133,6 +136,7 @@ def origin_of(repository: Repository) -> Repository:
 def _general(policy: StoredPolicy, owners: Mapping[str, Repository]) -> list[Placed]:
     """The rules for all repositories, and the blocks that hold for one of some."""
     placed = [Placed(each, SERVER) for each in server_rules(policy)]
+    placed += [placed_freeze(each, path) for each in policy.freezes if (path := _frozen_path(each, owners)) is not None]
     paths = {pattern: _path_of(pattern, owners) for pattern in {each.repository for each in policy.blocks}}
     return placed + [placed_block(each, path) for each in policy.blocks if (path := paths[each.repository]) is not None]
 
@@ -174,7 +178,31 @@ def _make_placed(block: Block, owner: str) -> Placed:
     match = msgspec.structs.replace(match, digests=list(block.digests))
     name = f"{_BLOCKS} {block.uid[:8]}"
     rule = PolicyRule(name=name, match=match, action="block", reason=block.reason, until=block.ends_at)
-    return Placed(rule, owner, block=block.uid, wide=any(each in block.repository for each in "*?["))
+    return Placed(rule, owner, block=block.uid, wide=is_wide([block.repository]))
+
+
+def placed_freeze(freeze: Freeze, owner: str) -> Placed:
+    """The rule that a freeze stands for."""
+    match = RuleMatch(published_after=freeze.at)
+    name = f"{_FREEZES} {freeze.uid[:8]}"
+    rule = PolicyRule(name=name, match=match, exempt=list(freeze.exempt), reason=freeze.reason, missing="block")
+    return Placed(rule, owner, frozen=True, wide=is_wide(freeze.repositories))
+
+
+def is_wide(patterns: Iterable[str]) -> bool:
+    """Whether something with these patterns of repositories may hold for several, so that system managers remove it."""
+    found = [*patterns]
+    return len(found) > 1 or any(WILD & {*each} for each in found)
+
+
+def _frozen_path(freeze: Freeze, owners: Mapping[str, Repository]) -> str | None:
+    """The innermost repository that a freeze holds for; None for none, as for those where something is published."""
+    taken = (
+        path
+        for path, each in reversed(list(owners.items()))
+        if each.type is not RepositoryType.HOSTED and any(takes_repository(one, path) for one in freeze.repositories)
+    )
+    return next(taken, None)
 
 
 def takes_repository(pattern: str, path: str) -> bool:

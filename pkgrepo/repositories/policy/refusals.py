@@ -11,6 +11,7 @@ from pkgrepo.model import Repository
 
 from .conditions import SERVER, Placed
 from .rules import Verdict
+from .schema import time_ms
 
 
 @define
@@ -69,6 +70,20 @@ class PublishedLater(RuleRefused):
 
 
 @define
+class Frozen(RuleRefused):
+    """A version was published after the time whose versions a repository serves."""
+
+    def __str__(self) -> str:
+        rule = self.placed.rule
+        reason = f": {rule.reason}" if rule.reason else ""
+        at = _time(time_ms(rule.match.published_after) or 0)
+        when = "nothing says when it was published" if self.verdict.missing else "it was published later"
+        return (
+            f"{self.name} is held, as {self.where} is frozen at {at} and {when}{reason}; {self.lifted_by} can thaw it"
+        )
+
+
+@define
 class TooYoung(RuleRefused):
     """A release is younger than ``policy.minimum_release_age`` lets it be served."""
 
@@ -108,6 +123,8 @@ def refusal(name: str, verdict: Verdict, asked: Repository, repository: Reposito
         lifted_by = f"who has the action admin in {where}"
     if placed.later_ms is not None:
         return PublishedLater(name, where, lifted_by, verdict)
+    if placed.frozen:
+        return Frozen(name, where, lifted_by, verdict)
     if placed.short:
         return TooYoung(name, where, lifted_by, verdict, placed.rule.match.age_days or 0)
     return RuleRefused(name, where, lifted_by, verdict)

@@ -74,6 +74,9 @@ class RuleMatch(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_de
     age_days: Annotated[
         Annotated[int, Meta(ge=1, le=3650)] | None, meaning("What was published less than so many days ago.")
     ] = None
+    published_after: Annotated[
+        datetime | None, meaning("What was published, or added here, after this time, such as 2026-09-01T00:00:00Z.")
+    ] = None
     source: Annotated[
         Annotated[str, Meta(max_length=100)],
         meaning("Only what was published here (hosted), or comes from an upstream (cached, or the name of a route)."),
@@ -169,7 +172,7 @@ class ServingPolicy(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 def needs_of(match: RuleMatch) -> frozenset[Datum]:
     """What the conditions of a rule ask for beside names, versions and sources."""
     asked: dict[Datum, bool] = {
-        "age": match.age_days is not None,
+        "age": match.age_days is not None or match.published_after is not None,
         "licences": bool(match.licences),
         "advisories": bool(match.advisories),
         "install_scripts": match.install_scripts is not None,
@@ -196,11 +199,13 @@ def stamped(rules: Sequence[PolicyRule], stored: Sequence[PolicyRule]) -> list[P
 
 
 def until_ms(rule: PolicyRule) -> int | None:
-    """When a rule ends, in ms; a time without a zone is UTC."""
-    if rule.until is None:
-        return None
-    at = rule.until if rule.until.tzinfo is not None else rule.until.replace(tzinfo=UTC)
-    return round(at.timestamp() * 1000)
+    """When a rule ends, in ms; None for never."""
+    return time_ms(rule.until)
+
+
+def time_ms(at: datetime | None) -> int | None:
+    """A time of a rule, in ms; one without a zone is UTC."""
+    return None if at is None else round((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def check_rules(

@@ -54,7 +54,9 @@ async def show_policy(visit: Visit, *, tried: Any = None, warning: str = "") -> 
         **EDITOR.values(visit, {} if found is None else _as_written(found)),
         waiting=await visit.api("GET", "/policy/quarantine", query={"limit": LISTED}),
         blocks=await visit.api("GET", "/policy/blocks"),
+        freezes=await visit.api("GET", "/policy/freeze"),
         block=_block(visit.sent) if "digests" in visit.sent else {},
+        frozen=visit.sent.texts("repositories", "at", "except", "reason") if "repositories" in visit.sent else {},
         tried=tried,
         warning=warning,
     )
@@ -144,3 +146,22 @@ async def block_version(visit: Visit, form: Form) -> None:
 
 
 pages.operation(f"{POLICY}/blocks/<block>/remove", "DELETE", "/policy/blocks/<block>", then=POLICY)
+
+
+def _freeze(form: Form) -> dict[str, Any]:
+    """An empty time is now."""
+    given: dict[str, Any] = {each: form.text(each).split() for each in ("repositories", "except")}
+    at = form.text("at").strip()
+    return {**given, **form.texts("reason"), **({"at": at} if at else {})}
+
+
+FREEZE: Final = "/policy/freeze/<freeze>"
+pages.operation(f"{POLICY}/freezes", "POST", "/policy/freeze", _freeze, page=show_policy)
+pages.operation(f"{POLICY}/freezes/<freeze>/thaw", "DELETE", FREEZE, then=POLICY)
+pages.operation(
+    f"{POLICY}/freezes/<freeze>/except",
+    "POST",
+    f"{FREEZE}/except",
+    lambda form: {"names": form.text("names").split()},
+    then=POLICY,
+)

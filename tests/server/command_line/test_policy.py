@@ -42,3 +42,20 @@ def test_versions_are_blocked_and_approved(admin, write):
     finally:
         admin("rules", "set", "main/py", write("no-rules.toml", b"rules = []"))
     assert admin.json("rules", "show", "server") == {"rules": []}
+
+
+def test_a_repository_is_frozen_and_thawed_by_name_and_whole(admin, api):
+    assert admin.run("freeze", "main/py").returncode != 0  # which is hosted
+    body = {"type": "Virtual", "members": ["main/py"]}
+    made = {"name": "frozen", "storage": "main", "format": "python", "visibility": "public", "config": body}
+    assert api.post_json("/repository", made).status == 201
+    said = admin("freeze", "main/frozen", "--at", "2020-01-01T00:00:00Z", "--reason", "a worm is out", "--except", "a")
+    (frozen,) = admin.json("freezes")
+    assert frozen["id"] in said
+    assert (frozen["except"], frozen["at"]) == (["a"], "2020-01-01T00:00:00Z")
+    assert "a worm is out" in admin("freezes")
+    assert frozen["id"] in admin("thaw", frozen["id"], "held", "other@1.0")
+    assert admin.json("freezes")[0]["except"] == ["a", "held", "other@1.0"]
+    assert "is lifted" in admin("thaw", frozen["id"])
+    assert admin.json("freezes") == []
+    assert admin.run("thaw", frozen["id"]).returncode == 3

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support import dated
-from tests.support.dated import now_between, now_exactly
+from tests.support.dated import NAME, VERSIONS, now_exactly
 from tests.support.format_cases import CASES
 from tests.support.format_repositories import AUTH, World, settings
 from tests.support.http_client import HttpClient
@@ -20,24 +20,8 @@ from tests.support.timeouts import polled
 pytestmark = pytest.mark.server
 
 KINDS = (*dated.KINDS, "around")
-NAME = "aged"
-VERSIONS = ("1.0.0", "1.1.0")
 # Formats whose documents have the address of the view, or an ETag of it.
 ADDRESSED = ("npm", "python")
-
-
-@pytest.fixture(scope="module")
-def times(world: World) -> Mapping[str, str]:
-    """Times between two versions of each format: before the first one, between them, and after the second one."""
-    for each in CASES:
-        dated.add_repositories(world.api, world.url, each)
-    found = {"before": now_between()}
-    for version, name in (("1.0.0", "between"), ("1.1.0", "after")):
-        for each in CASES:
-            CASES[each].put_by(world.at(f"{each}-own"), NAME, version)
-            world.at(f"{each}-both").get(CASES[each].document_of(NAME))  # what has no date is first seen now
-        found[name] = now_between()
-    return found
 
 
 @pytest.mark.parametrize("kind", KINDS)

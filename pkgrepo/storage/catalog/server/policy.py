@@ -19,7 +19,8 @@ from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import SYSTEM, Actor
 from pkgrepo.storage.catalog.packages.events import append_repository_event
 from pkgrepo.storage.catalog.rows import at_or_none, batches, dump, every, find, insert, load, number, rows
-from pkgrepo.storage.catalog.server import settings
+from pkgrepo.storage.catalog.server import freezes, settings
+from pkgrepo.storage.catalog.server.freezes import Freeze
 
 RULES: Final = "policy_rules"  # the setting: JSON, the rules for all repositories
 MOST_BLOCKS: Final = 1000  # each process makes them rules in 5 ms for each repository that is read
@@ -77,6 +78,7 @@ class StoredPolicy:
 
     rules: Sequence[Mapping[str, Any]] = ()
     blocks: Sequence[Block] = ()
+    freezes: Sequence[Freeze] = ()
     rulings: Rulings = Factory(dict)
     exported_ms: int = 0
 
@@ -91,7 +93,7 @@ def read_policy(r: Reader, exported_ms: int) -> StoredPolicy:
     for each in every(r, _quarantined, f"{_QUARANTINED} WHERE state <> ?", (WAITING,)):
         found = rulings.setdefault(each.repository_id, {})
         found[each.package_key, each.version] = (each.state == APPROVED, each.comment)
-    return StoredPolicy(server_rules(r), list_blocks(r), rulings, exported_ms)
+    return StoredPolicy(server_rules(r), list_blocks(r), freezes.list_freezes(r), rulings, exported_ms)
 
 
 def server_rules(r: Reader) -> Sequence[Mapping[str, Any]]:

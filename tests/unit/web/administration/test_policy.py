@@ -41,6 +41,26 @@ async def test_a_version_is_blocked_by_a_button_and_the_block_is_removed(browser
     assert (await browser.stack.call("GET", FILE)).body.endswith(b"a system manager can lift that\n")
 
 
+async def test_a_repository_is_frozen_by_a_form_and_thawed_by_a_button(browser: Browser) -> None:
+    await filled(browser)
+    await browser.stack.add_repository("all", config={"type": "Virtual", "members": ["main/py"]})
+    page = await browser.get(POLICY)
+    assert "Nothing is frozen" in page.text
+    given = {"repositories": "main/all", "at": "soon", "reason": "a worm is out"}
+    page = await browser.send(page, f"{POLICY}/freezes", **given)
+    assert (page.status, page.forms[f"{POLICY}/freezes"]["reason"] == "a worm is out") == (422, True)
+    await browser.send(page, f"{POLICY}/freezes", **{**given, "at": "2020-01-01T00:00:00Z"})
+    path = FILE.replace("/py/", "/all/")
+    assert "a worm is out" in (await browser.stack.call("GET", path)).body.decode()
+    assert await status(browser) == 200
+    [frozen] = await browser.stack.ok("GET", "/policy/freeze")
+    page = await browser.get(POLICY)
+    await browser.send(page, f"{POLICY}/freezes/{frozen['id']}/except", names="demo other")
+    assert (await browser.stack.call("GET", path)).status == 200
+    await browser.send(await browser.get(POLICY), f"{POLICY}/freezes/{frozen['id']}/thaw")
+    assert "Nothing is frozen" in (await browser.get(POLICY)).text
+
+
 async def test_rules_are_saved_and_what_they_hold_is_approved(browser: Browser) -> None:
     await filled(browser)
     page = await browser.get(RULES)
