@@ -112,6 +112,11 @@ class Accounts:
         token = await self._catalog.look(tokens.find_token_by_hash, hash_token(text))
         await self._revoke(identity, token, actor)
 
+    async def revoke_used(self, identity: Identity, actor: Actor) -> None:
+        """Revoke the token that the caller uses. :raises NotFound: they use none"""
+        token = None if identity.token_id is None else await self._catalog.look(tokens.find_token, identity.token_id)
+        await self._revoke(identity, token, actor)
+
     async def user(self, identity: Identity) -> User:
         """The caller's account."""
         return await self._catalog.look(users.get_user, owner_of(identity))

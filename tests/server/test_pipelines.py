@@ -69,7 +69,12 @@ class Scene:
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     """The server, whose repository "py" has a publisher."""
     with listening() as issuer:
-        lines = issuer_lines(issuer) + hosted("python", py="", other="", hidden=PRIVATE) + hosted("npm", "js")
+        lines = (
+            issuer_lines(issuer)
+            + hosted("python", py="", other="", hidden=PRIVATE)
+            + hosted("npm", "js")
+            + hosted("cargo", "crates")
+        )
         lines += virtual("python", "all", "main/py", publish_to="main/py")
         lines = f'bootstrap.admin.password = "{PASSWORD}"\n{lines}'
         with running(tmp_path_factory.mktemp("pipelines"), lines) as server:
@@ -391,3 +396,26 @@ def test_an_issuer_that_gives_no_usable_answer_is_named_and_local_logins_go_on(t
             assert "longer than" in answers[0].json["detail"]
             assert "the issuer 'forge' cannot be used now" in answers[0].json["detail"]
             assert len(issuer.paths) < 20
+
+
+def test_a_token_of_crates_is_revoked_by_whoever_has_it(scene: Scene) -> None:
+    assert scene.configure({**PUBLISHER, "packages": []}, repository="main/crates").status == 200
+    tokens, crates = "/api/v1/trusted_publishing/tokens", f"{scene.server.url}/repositories/main/crates"
+    for url in (crates, scene.server.url):
+        client = HttpClient(url)
+        text = client.post_json(tokens, {"jwt": scene.issuer.token()}).json["token"]
+        bearer = {"Authorization": f"Bearer {text}"}
+        yank = f"{crates}/api/v1/crates/absent/1.0.0/unyank".removeprefix(url)
+        assert client.ask("PUT", yank, b"", bearer).status in (403, 404)  # it is one
+        assert client.ask("DELETE", tokens).status == 401
+        assert client.ask("DELETE", tokens, headers={"Authorization": "Bearer pkgr_wrong"}).status == 401
+        gone = client.ask("DELETE", tokens, headers=bearer)
+        assert (gone.status, gone.body) == (204, b"")
+        assert client.ask("DELETE", tokens, headers=bearer).status == 401
+        assert client.ask("PUT", yank, b"", bearer).status == 401
+    own = scene.api.post_json("/user/token", {"name": "mine"}).json["token"]
+    refused = HttpClient(crates).ask("DELETE", tokens, headers={"Authorization": own})
+    assert (refused.status, "pipeline" in refused.json["errors"][0]["detail"]) == (403, True)
+    assert HttpClient(crates).ask("DELETE", tokens, headers={"Authorization": own}).status == 403  # it still works
+    entries = scene.api.ask("GET", "/audit?action=token.revoke").json["items"]
+    assert len(entries) >= 2

@@ -24,7 +24,7 @@ from pkgrepo.formats.cargo.names import check_new_name, crate_path, package_key,
 from pkgrepo.gateway.bodies import BodyParts, check_declared_length, read_body
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded
-from pkgrepo.gateway.publishing.virtual import publish_context
+from pkgrepo.gateway.publishing.virtual import sent_file
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Response, json_response
@@ -102,20 +102,16 @@ async def publish(context: Context[object], request: Request) -> Response:
         crate = await staged.inspect(services.pools.cpu, blob, partial(_read_described, description=description))
         if not await _publish(context, request, staged, blob, crate):
             raise _is_there(crate)
-    warnings = {"invalid_categories": [], "invalid_badges": [], "other": list(request.notes)}
-    return json_response({"warnings": warnings})
+    return json_response({"warnings": {"invalid_categories": [], "invalid_badges": [], "other": list(request.notes)}})
 
 
 async def take_file(context: Context[object], request: Request, sent: SentFile) -> Uploaded:
     """Publish a crate that is the file of a form: a dependency without a registry is from this one."""
-    context = await publish_context(context, request)
-    identity = await context.admit(request, Action.WRITE)
-    async with context.services.content.stage(context.repository, user_id=identity.user_id) as staged:
-        blob = await sent.receive(staged)
-        crate = await staged.inspect(context.services.pools.cpu, blob, read_crate)
-        changed = await _publish(context, request, staged, blob, crate)
-    path = crate_path(crate.key, crate.version.text)
-    return Uploaded(crate.name, crate.version.text, changed, path, blob.sha256)
+    async with sent_file(context, request, sent) as (target, staged, blob):
+        crate = await staged.inspect(target.services.pools.cpu, blob, read_crate)
+        changed = await _publish(target, request, staged, blob, crate)
+    version = crate.version.text
+    return Uploaded(crate.name, version, changed, crate_path(crate.key, version), blob.sha256)
 
 
 def _read_described(content: int | bytes, description: Description) -> Crate:

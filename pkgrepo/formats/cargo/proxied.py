@@ -39,6 +39,7 @@ _MARKERS: Final = ("{crate}", "{version}", "{prefix}", "{lowerprefix}", "{sha256
 
 class _Config(msgspec.Struct):
     dl: str
+    api: Any = None  # of searches alone
 
 
 class _Line(msgspec.Struct):
@@ -83,7 +84,7 @@ def read_config(source: bytes, context: Context) -> Normalised:  # noqa: ARG001 
         parse_url(config.dl.partition("{")[0])
     except ERRORS as error:
         raise Invalid(f"it is no configuration of an index with dl: {describe(source, error)}") from None
-    return Normalised(top={"dl": config.dl}, entries=iter(()))
+    return Normalised(top={"dl": config.dl, "api": config.api}, entries=iter(()))
 
 
 def normalise_index(source: bytes, context: Context) -> Normalised:

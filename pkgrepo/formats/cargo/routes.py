@@ -17,6 +17,7 @@ from pkgrepo.errors import Invalid, NotFound, existing
 from pkgrepo.formats.cargo import changes
 from pkgrepo.formats.cargo.index import INDEX
 from pkgrepo.formats.cargo.names import CRATE, crate_path, package_key, prefix
+from pkgrepo.formats.cargo.proxied import config_question
 from pkgrepo.gateway.bodies import misplaced_upload
 from pkgrepo.gateway.format_site import Routes
 from pkgrepo.gateway.package_documents import answer_document
@@ -25,7 +26,7 @@ from pkgrepo.gateway.publishing.pipelines import JwtExchange
 from pkgrepo.gateway.refusals import STATUSES, refusal_headers
 from pkgrepo.gateway.responses.content import document_cache_control
 from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
-from pkgrepo.gateway.searching import search_packages
+from pkgrepo.gateway.searching import UpstreamSearch, search_packages
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.answering.dispatch import ErrorTable
 from pkgrepo.http.request import Request
@@ -38,10 +39,12 @@ DEFAULT_PAGE: Final = 10  # crates; as on the public registry
 MOST_PAGE: Final = 100
 HIDDEN: Final = 451  # cargo takes it for a crate that does not exist; after 403 it ends, whatever else it could use
 ME: Final = "Make a token in the console of this server, and give it to `cargo login --registry NAME`.\n"
-EXCHANGE: Final = JwtExchange(
-    "api/v1/trusted_publishing/tokens", lambda issued: json_response({"token": issued.text}, headers=NO_STORE)
-)
-
+PATH: Final = "api/v1/trusted_publishing/tokens"
+TOKENS: Final = tuple(PATH.split("/"))
+EXCHANGE: Final = JwtExchange(PATH, lambda it: json_response({"token": it.text}, headers=NO_STORE), revocable=True)
+FIELDS: Final = ("name", "max_version", "description")
+QUERY: Final = "/api/v1/crates?q={}&per_page={}"
+SEARCH: Final = UpstreamSearch(config_question(), "api", QUERY, "crates", FIELDS, ("meta", "total"), INDEX)
 Caches = SplicedDocuments
 Handler = Callable[..., Awaitable[Response]]  # of the context, the request, and the variable parts of the path
 Handlers = Mapping[bytes, Handler]  # by method
@@ -86,9 +89,9 @@ async def download(context: Context[Caches], request: Request, name: str, versio
 
 
 async def search(context: Context[Caches], request: Request) -> Response:
-    """The crates that are hosted or kept here and have all words of the query, the best first."""
-    size = request.count(b"per_page", DEFAULT_PAGE, MOST_PAGE)
-    found, total = await search_packages(context, request, request.parameter(b"q") or "", size)
+    """The crates that have all words of the query, first those that are hosted or kept here."""
+    size, text = request.count(b"per_page", DEFAULT_PAGE, MOST_PAGE), request.parameter(b"q") or ""
+    found, total = await search_packages(context, request, text, size, SEARCH)
     crates = [{"name": each.name, "max_version": each.version, "description": each.summary} for each in found]
     return json_response({"crates": crates, "meta": {"total": total}}, headers=NO_STORE)
 
@@ -102,7 +105,7 @@ API: Final[Mapping[tuple[str, ...], Handlers]] = {
     ("config.json",): {b"GET": configuration},
     ("index", "config.json"): {b"GET": configuration},
     ("me",): {b"GET": me},
-    tuple(EXCHANGE.path.split("/")): {b"POST": EXCHANGE.answer},
+    TOKENS: {b"POST": EXCHANGE.answer, b"DELETE": EXCHANGE.revoke},
     ("api", "v1", "crates"): {b"GET": search},
     ("api", "v1", "crates", "new"): {b"PUT": changes.publish},
 }
@@ -176,7 +179,7 @@ def render_refusal(request: Request, refusal: Refusal) -> Response:
 ROUTES: Final[Routes[Caches, Handlers]] = Routes(
     read=_read,
     answer=_answer,
-    changes=lambda request, handlers: request.method in handlers and request.method in (b"PUT", b"DELETE"),
+    changes=lambda request, found: found is not API[TOKENS] and request.method in found.keys() & {b"PUT", b"DELETE"},
     # cargo tries 429 and 5xx again
     errors=ErrorTable(
         {**STATUSES, errors.QuotaExceeded: (403, "quota_exceeded"), errors.TooManyAttempts: (403, "too_many_attempts")},

@@ -16,7 +16,7 @@ from pkgrepo.formats.go.names import INFO, KINDS, Path, file_path, sort_key
 from pkgrepo.formats.go.normaliser import read_info
 from pkgrepo.gateway.bodies import read_body, receive_body
 from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded
-from pkgrepo.gateway.publishing.virtual import publish_context
+from pkgrepo.gateway.publishing.virtual import sent_file
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response, json_response
@@ -64,11 +64,8 @@ async def compare(context: Context[object], request: Request, path: Path) -> Res
 
 async def take_file(context: Context[object], request: Request, sent: SentFile) -> Uploaded:
     """Publish a module zip that is the file of a form; see ``pkgrepo.gateway.publishing.uploads``."""
-    context = await publish_context(context, request)
-    identity = await context.admit(request, Action.WRITE)
-    async with context.services.content.stage(context.repository, user_id=identity.user_id) as staged:
-        blob = await sent.receive(staged)
-        module, changed = await _publish(context, request, staged, blob)
+    async with sent_file(context, request, sent) as (target, staged, blob):
+        module, changed = await _publish(target, request, staged, blob)
     path = file_path(module.module, module.version, "zip")
     return Uploaded(module.module, module.version, changed, path, blob.sha256)
 

@@ -26,7 +26,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.gateway.bodies import check_declared_length, read_body, receive_body
 from pkgrepo.gateway.package_files import find_package_key
 from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded
-from pkgrepo.gateway.publishing.virtual import publish_context
+from pkgrepo.gateway.publishing.virtual import sent_file
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.reading.multipart import MultipartLimits, read_form
 from pkgrepo.http.request import Request
@@ -77,10 +77,8 @@ async def take_request(context: Context[Any], request: Request, *, provenance: b
 
 async def take_file(context: Context[Any], request: Request, sent: SentFile) -> Uploaded:
     """Publish a chart that is the file of a form; see ``pkgrepo.gateway.publishing.uploads``."""
-    context = await publish_context(context, request)
-    identity = await context.admit(request, Action.WRITE)
-    async with context.services.content.stage(context.repository, user_id=identity.user_id) as staged:
-        return await _publish(context, request, staged, (await sent.receive(staged), None))
+    async with sent_file(context, request, sent) as (target, staged, archive):
+        return await _publish(target, request, staged, (archive, None))
 
 
 async def _publish(context: Context[Any], request: Request, staged: Staged, sent: _Sent, path: str = "") -> Uploaded:

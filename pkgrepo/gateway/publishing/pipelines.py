@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from attrs import frozen
 
-from pkgrepo.errors import Invalid
+from pkgrepo.errors import AuthenticationRequired, Forbidden, Invalid
 from pkgrepo.gateway.bodies import read_object
 from pkgrepo.gateway.callers.access import actor_of
 from pkgrepo.gateway.services import Context, Services
 from pkgrepo.http.request import Request
-from pkgrepo.http.responses import Response
+from pkgrepo.http.responses import NO_STORE, Response
 from pkgrepo.model import ANONYMOUS, Repository
 from pkgrepo.oidc.pipelines import IssuedToken
 
@@ -54,21 +54,43 @@ class JwtExchange:
     """
     An exchange by a POST with a JSON object that has the identity token, ``jwt``; it is about no single package.
 
-    ``path`` is that below a repository, which is also the address at the root. ``render`` makes the response.
+    ``path`` is that below a repository, which is also the address at the root. ``render`` makes the response. Where
+    clients can end a token before it expires, that is a DELETE with it there (``revocable``).
     """
 
     path: str
     render: Callable[[IssuedToken], Response]
+    revocable: bool = False
 
     async def answer(self, context: Context[object], request: Request) -> Response:
         """The exchange at the address of a repository."""
         return await self._exchange(context.services, request, taking(context))
 
+    async def revoke(self, context: Context[object], request: Request) -> Response:
+        """
+        Revoke the token of the caller, wherever it was issued.
+
+        :raises AuthenticationFailed, AuthenticationRequired: it is none; :raises Forbidden: it is another credential
+        """
+        return await self._revoke(context.services, request, ())
+
     @property
     def roots(self) -> tuple[RootExchange, ...]:
         """The same at the root of the server, below its first two segments."""
         first, second, rest = self.path.split("/", 2)
-        return (RootExchange("POST", f"{first}/{second}", f"/{second}/{rest}", self._exchange),)
+        answers = {"POST": self._exchange, **({"DELETE": self._revoke} if self.revocable else {})}
+        return tuple(
+            RootExchange(method, f"{first}/{second}", f"/{second}/{rest}", each) for method, each in answers.items()
+        )
+
+    async def _revoke(self, services: Services, request: Request, _repositories: Iterable[Repository]) -> Response:
+        identity = await services.access.identify(request)
+        if identity.anonymous:
+            raise AuthenticationRequired
+        if identity.pipeline is None or identity.token_id is None:
+            raise Forbidden("only a token that a pipeline got for its identity token is revoked here")
+        await services.accounts.revoke_used(identity, actor_of(request, identity))
+        return Response(204, headers=NO_STORE)
 
     async def _exchange(self, services: Services, request: Request, repositories: Iterable[Repository]) -> Response:
         text = (await read_object(request)).get("jwt")

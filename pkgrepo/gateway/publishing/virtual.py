@@ -8,20 +8,22 @@ name only, unless the name is reserved.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
 from attrs import evolve
 
 from pkgrepo.errors import Forbidden, NotFound, UpstreamFailed
+from pkgrepo.gateway.publishing.uploads import SentFile
 from pkgrepo.gateway.services import Context, Services
 from pkgrepo.http.request import Request
-from pkgrepo.model import Action, Extent, Repository, RepositoryType
+from pkgrepo.model import Action, BlobInfo, Extent, Repository, RepositoryType
 from pkgrepo.proxy.configuration import rules_of
 from pkgrepo.proxy.resolving.serving import UpstreamMember
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.proxy.virtual import publish_target
+from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.untrusted.text import quoted
 
 C = TypeVar("C")
@@ -64,6 +66,21 @@ async def publish_context(context: Context[C], request: Request, folders: Folder
         return context
     await context.admit(request, Action.READ, Extent.SOME)
     return member_context(context, request, publish_target(context.services.registry, context.repository), folders)
+
+
+@asynccontextmanager
+async def sent_file(
+    context: Context[C], request: Request, sent: SentFile
+) -> AsyncIterator[tuple[Context[C], Staged, BlobInfo]]:
+    """
+    The staged file of a form that is published to a repository, and the context of that which takes it.
+
+    :raises Forbidden: the caller may publish nothing there; otherwise as ``publish_context`` and ``SentFile.receive``
+    """
+    context = await publish_context(context, request)
+    identity = await context.admit(request, Action.WRITE)
+    async with context.services.content.stage(context.repository, user_id=identity.user_id) as staged:
+        yield context, staged, await sent.receive(staged)
 
 
 def member_context(

@@ -101,3 +101,14 @@ def test_an_update_asks_for_what_has_changed_only(bench):
     assert "-> v0.1.1" in bench.run(program, "update")
     reply = HttpClient(bench.url).get("/index/gr/ow/grows")
     assert HttpClient(bench.url).get("/index/gr/ow/grows", If_None_Match=reply.headers["etag"]).status == 304
+
+
+def test_the_environment_alone_is_enough_for_a_private_registry(make_bench, token):
+    make_bench("private").publish(make_bench("private", folder="first").package("by-environment"))
+    bench = make_bench("private", "", "bare")
+    (bench.home / "config.toml").unlink()
+    program = bench.package("bare-app", more=dependency("by-environment"), files={"src/main.rs": USES})
+    bench.environ["CARGO_REGISTRIES_TEAM_INDEX"] = f"sparse+{bench.url}/index/"
+    bench.environ["CARGO_REGISTRIES_TEAM_TOKEN"] = token
+    bench.environ["CARGO_REGISTRY_GLOBAL_CREDENTIAL_PROVIDERS"] = "cargo:token"
+    assert bench.run(program, "run", "-q").strip() == "42"

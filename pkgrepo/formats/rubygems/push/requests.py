@@ -18,7 +18,7 @@ from pkgrepo.formats.rubygems.push.gem_metadata import inspect_gem
 from pkgrepo.formats.rubygems.refusals import CASE, REPUSH, UNREADABLE, UNSAVED, YANKED
 from pkgrepo.gateway.bodies import check_declared_length, receive_body
 from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded
-from pkgrepo.gateway.publishing.virtual import publish_context
+from pkgrepo.gateway.publishing.virtual import sent_file
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.reading.multipart import MultipartLimits, read_form
 from pkgrepo.http.request import Request
@@ -76,11 +76,8 @@ async def push(context: Context[object], request: Request) -> Response:
 
 async def take_file(context: Context[object], request: Request, sent: SentFile) -> Uploaded:
     """Publish a gem that is the file of a form; see ``pkgrepo.gateway.publishing.uploads``."""
-    context = await publish_context(context, request)
-    identity = await context.admit(request, Action.WRITE)
-    async with context.services.content.stage(context.repository, user_id=identity.user_id) as staged:
-        blob = await sent.receive(staged)
-        spec, changed = await _accept(context, request, staged, blob)
+    async with sent_file(context, request, sent) as (target, staged, blob):
+        spec, changed = await _accept(target, request, staged, blob)
     return Uploaded(spec.name, spec.full_version, changed, gem_path(spec.full_name), blob.sha256)
 
 

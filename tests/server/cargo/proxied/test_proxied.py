@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from tests.support.crates import make_publish
+from tests.support.timeouts import polled
 from tests.support.upstreams.cargo import path_of
 from tests.support.upstreams.faults import HTML, TRUNCATED, corrupted, failing, redirect
 from tests.support.upstreams.messages import Answer
@@ -169,3 +171,59 @@ def test_a_merged_name_has_own_versions_and_those_of_the_upstream(at, upstream):
     merged = at("merged")
     assert sorted(versions(merged, "merged-a")) == ["1.0.0", "2.0.0"]
     assert merged.get(file_of("merged-a")).body == at("own").get(file_of("merged-a")).body
+
+
+def found(client, text: str, size: int = 10) -> list[tuple[str, str]]:
+    reply = client.get(f"/api/v1/crates?q={text}&per_page={size}")
+    assert reply.status == 200, reply.text
+    return [(each["name"], each["max_version"]) for each in reply.json["crates"]]
+
+
+def search_of(upstream, *crates: tuple[str, str], total: int = 0) -> None:
+    """Have an upstream find crates, whatever is searched."""
+    upstream.behave()
+    upstream.tell()
+    rows = [{"name": name, "max_version": version, "description": None} for name, version in crates]
+    body = json.dumps({"crates": rows, "meta": {"total": total or len(rows)}}).encode()
+    upstream.serve("/api/v1/crates", Answer(body=body))
+
+
+def test_searches_find_what_the_upstream_finds_behind_what_is_kept(mirror, upstream):
+    upstream.add("seek-kept", "0.9.0")
+    assert mirror.get(file_of("seek-kept", "0.9.0")).status == 200
+    search_of(upstream, ("seek-far", "2.0.0"), ("Seek-Kept", "9.9.9"), ("../bad", "1.0.0"), total=70)
+    polled(lambda: ("seek-kept", "0.9.0") in found(mirror, "seek-kept"))
+    assert found(mirror, "seek-kept") == [("seek-kept", "0.9.0"), ("seek-far", "2.0.0")]
+    assert mirror.get("/api/v1/crates?q=seek-kept&per_page=10").json["meta"]["total"] == 70
+    assert any("/api/v1/crates?q=seek-kept&per_page=10" in str(each) for each in upstream.exchanges)
+    search_of(upstream, ("seek-far", "2.0.0"))
+    assert found(mirror, "seek-kept", 1) == [("seek-kept", "0.9.0")]
+
+
+def test_searches_do_without_an_upstream_that_answers_nothing_of_use(mirror, upstream):
+    address = "/api/v1/crates"
+    upstream.behave()
+    for answer in (Answer(404), Answer(body=b"x"), Answer(body=b"[]"), Answer(body=b'{"crates":[1],"meta":{}}'), HTML):
+        upstream.misbehave(address, answer)
+        assert found(mirror, "useless") == []
+
+
+def test_an_upstream_that_names_no_api_is_not_searched(at, second):
+    search_of(second, ("seek-second", "1.0.0"))
+    for api, wanted in ((7, []), (None, []), ("ftp://x", []), (second.url, [("seek-second", "1.0.0")])):
+        second.tell(api=api)
+        assert found(at("other"), "second") == wanted, api
+
+
+def test_searches_of_an_upstream_show_no_private_names(at, upstream):
+    assert at("own").put("/api/v1/crates/new", make_publish("seek-own", "1.0.0")).status == 200
+    search_of(upstream, ("seek-own", "6.6.6"), ("seek-other", "1.0.0"))
+    assert found(at("all"), "seek-o") == [("seek-own", "1.0.0"), ("seek-other", "1.0.0")]
+
+
+def test_searches_of_an_upstream_show_nothing_that_a_rule_hides_or_that_is_not_known(at, upstream):
+    young = (datetime.now(UTC) - timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    upstream.add("seek-old", line={"pubtime": "2020-01-02T03:04:05Z"})
+    upstream.add("seek-young", line={"pubtime": young})
+    search_of(upstream, ("seek-young", "1.0.0"), ("seek-absent", "1.0.0"), ("seek-old", "1.0.0"))
+    assert found(at("aged"), "seek-") == [("seek-old", "1.0.0")]

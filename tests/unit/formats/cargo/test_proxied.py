@@ -81,7 +81,7 @@ def test_a_hundred_thousand_versions_are_read():
 
 def test_the_configuration_tells_where_crates_are():
     source = json.dumps({"dl": DL, "api": "https://a.example", "auth-required": True}).encode()
-    assert read_config(source, Context("config.json", "")).top == {"dl": DL}
+    assert read_config(source, Context("config.json", "")).top == {"dl": DL, "api": "https://a.example"}
 
 
 @pytest.mark.parametrize("source", [b"<html>", b"{}", b'{"dl":1}', b'{"dl":"ftp://a"}', b'{"dl":"{crate}"}'])
