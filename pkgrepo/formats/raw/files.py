@@ -43,10 +43,10 @@ from pkgrepo.http.reading.multipart import read_form
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Fields, Refusal, Response, text_response
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.model import Action, BlobInfo, Extent, File, NewFile, Repository
+from pkgrepo.model import Action, BlobInfo, Extent, File, NewFile, Repository, RepositoryType
 from pkgrepo.model.admission import Admitted
 from pkgrepo.proxy.remote_files import RemoteFile
-from pkgrepo.proxy.resolving.serving import Want
+from pkgrepo.proxy.resolving.serving import FoundFile, Want
 from pkgrepo.repositories.format import index_nothing
 from pkgrepo.repositories.publish.releases import Published, Release
 from pkgrepo.repositories.publish.staged import Staged
@@ -70,7 +70,9 @@ async def get_file(context: RawContext, request: Request, path: str, headers: Fi
     package = package_of(path, patterns_of(repository))
     identity = await context.admit(request, Action.READ, package)
     stem, _, algorithm = path.rpartition(".")
-    of = await _find(context, request, stem) if algorithm in SUMS and stem[-1:] not in ("", "/") else None
+    generation = services.catalog.generation()
+    beside = await _find(context, request, stem) if algorithm in SUMS and stem[-1:] not in ("", "/") else None
+    of = None if beside is None else beside.file
     # What an upstream has beside a file would be kept as a file of its own, which no rule about the other one reaches.
     computed = of is not None and (isinstance(of, RemoteFile) or not of.id or of.origin is not None)
     found = None
@@ -81,12 +83,25 @@ async def get_file(context: RawContext, request: Request, path: str, headers: Fi
         except NotFound:
             if of is None:
                 raise
-    if found is None and of is not None:
+    if found is None and beside is not None and of is not None:
         found = _checksum(repository, of, stem, algorithm)
+        fresh = _sum_query(repository, beside, path)
+        if found is not None and fresh is not None and package == package_of(stem, patterns_of(repository)):
+            services.response_cache.put_response(
+                request, repository, found, package=package, fresh=fresh, ends_s=beside.ends_s, generation=generation
+            )
     return existing(found, "file", path)
 
 
-async def _find(context: RawContext, request: Request, path: str) -> File | RemoteFile | None:
+def _sum_query(repository: Repository, beside: FoundFile, path: str) -> Callable[[Reader], bool] | None:
+    """Whether a checksum is still that of the same file, and no file of its own; None if that is not known."""
+    same, hosted = beside.fresh, repository.type is RepositoryType.HOSTED
+    if same is None or not hosted:
+        return None
+    return lambda reader: same(reader) and files.find_file(reader, repository.id, path) is None
+
+
+async def _find(context: RawContext, request: Request, path: str) -> FoundFile | None:
     """
     The file at a path with its digests, if there is one, which the caller may read.
 
@@ -96,10 +111,9 @@ async def _find(context: RawContext, request: Request, path: str) -> File | Remo
     package = package_of(path, patterns_of(repository))
     await context.admit(request, Action.READ, package)
     try:
-        found = await find_package_file(services, repository, package, path, Want.DIGESTS)
+        return await find_package_file(services, repository, package, path, Want.DIGESTS)
     except NotFound:
         return None
-    return None if found is None else found.file
 
 
 def _checksum(repository: Repository, file: File | RemoteFile, path: str, algorithm: str) -> Response | None:

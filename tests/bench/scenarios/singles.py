@@ -74,5 +74,5 @@ SCENARIOS: tuple[Scenario, ...] = (
     _read(HELM, "index", "index.yaml of 1,000 charts", _document),
     _read(HELM, "chart", "chart of 9 KB", _file),
     _read(RAW, "file", "file of 8 KB", _file, "nora"),
-    _read(RAW, "sum", "its checksum beside it", lambda kind: f"{_file(kind)}.sha256", made=True),
+    _read(RAW, "sum", "its checksum beside it", lambda kind: f"{_file(kind)}.sha256"),
 )

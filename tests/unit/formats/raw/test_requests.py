@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 import tarfile
 import zipfile
 from typing import Any
@@ -57,6 +58,26 @@ async def test_checksums_are_beside_files(world: Stack, algorithm: str) -> None:
     assert (await world.call("GET", f"{R}/tool/1.0/none.{algorithm}", who=None)).status == 404
     await put(world, f"tool/1.0/tool.bin.{algorithm}", b"as it was sent")
     assert (await world.call("GET", f"{R}/tool/1.0/tool.bin.{algorithm}", who=None)).body == b"as it was sent"
+
+
+async def test_checksums_are_answered_from_memory_until_the_file_is_another(world: Stack) -> None:
+    path = f"{R}/tool/1.0/tool.bin.sha256"
+    for data in (DATA, b"other", b"third"):
+        await put(world, "tool/1.0/tool.bin", data, status=201 if data == DATA else 200)
+        expected = f"{hashlib.sha256(data).hexdigest()}  tool.bin\n".encode()
+        for more in (0, 1, 1):
+            before = await hits(world)
+            assert (await world.call("GET", path, who=None)).body == expected
+            assert await hits(world) == before + more
+    assert (await world.call("DELETE", f"{R}/tool/1.0/tool.bin")).status == 204
+    assert (await world.call("GET", path, who=None)).status == 404
+
+
+async def hits(world: Stack) -> int:
+    """How many responses came from memory."""
+    text = (await world.call("GET", "/metrics")).body.decode()
+    found = re.search(r'\{format="raw",result="hit"\} (\d+)', text)
+    return 0 if found is None else int(found[1])
 
 
 async def test_a_file_may_be_named_like_an_ending_of_checksums(world: Stack) -> None:
