@@ -127,6 +127,7 @@ class MirrorRun:
         self._mirrored = format_.mirrored
         self._report = Report()
         self._arrived: dict[str, tuple[str, str]] = {}  # package and label by path, of files that are being recorded
+        self._unhashed: list[Place] = []  # whose digests are the format's own, and compared when they are kept
 
     async def run(self, lock: Lock, progress: Progress) -> Mapping[str, Any]:
         """Fetch everything that is missing. :raises PkgrepoError: the server cannot go on"""
@@ -145,6 +146,8 @@ class MirrorRun:
         await self._services.proxy.settle()
         if self._mirrored.needs is not None:
             await self._take_needed(self._mirrored.needs, lock.wanted, progress)
+        for place in self._unhashed:
+            await self._compare_own(place)
         sizes = await self._services.catalog.scan(_sizes, self._members, [*self._arrived])
         report.size += sum(sizes.values())
         for path, (name, label) in self._arrived.items():
@@ -251,13 +254,15 @@ class MirrorRun:
                 report.present += 1
                 return
             fetched = await self._fetch(place.key, place.path)
-            other = False if place.is_companion else await self._differs(wanted, fetched)
+            own = not place.is_companion and bool(dict(wanted.digests).keys() & self._mirrored.hashes.keys())
+            other = False if place.is_companion or own else await self._differs(wanted, fetched)
         except Exception as error:  # noqa: BLE001 - one bad file does not stop the others
             if not (place.is_companion and isinstance(error, NotFound)):
                 self._refuse(name, place.path.rpartition("/")[2] if place.is_companion else wanted.label, error)
             return
         if place.uncounted:
             return  # it comes with another file
+        self._unhashed += [place] if own else []
         report.fetched += fetched.is_new
         report.present += not fetched.is_new
         report.size += fetched.size if fetched.is_new else 0
@@ -308,6 +313,27 @@ class MirrorRun:
         async for chunk in self._services.files.chunks(file.storage_id, file.locator, file.size):
             await self._services.pools.cpu(digest.update, chunk)
         return bool(differs(wanted.digests, {algorithm: digest.hexdigest()}))
+
+    async def _compare_own(self, place: Place) -> None:
+        """Note that a kept file has another digest of the format's own than the lock names."""
+        wanted, name, services = place.wanted, place.wanted.name or place.key, self._services
+        file = await services.catalog.look(_find_kept, self._members, place.path)
+        if file is None:
+            return  # which is told
+        for algorithm, digest in sorted(wanted.digests):
+            compute = self._mirrored.hashes[algorithm]
+
+            def look(content: int | bytes, compute: Callable[[int | bytes, str], str] = compute) -> str:
+                return compute(content, place.path)
+
+            try:
+                found = await services.files.inspect(services.pools.cpu, file.storage_id, file, look)
+            except Exception as error:  # noqa: BLE001 - one bad file does not stop the others
+                self._refuse(name, wanted.label, error)
+                continue
+            if found != digest:
+                reason = f"the lock names {digest}, and what the repository has is {found}"
+                self._report.add(DIFFERS, name, wanted.label, reason)
 
     def _refuse(self, package: str, item: str, error: Exception) -> None:
         """Note why a file is missing. :raises Exception: the error, if no other file can be had either"""

@@ -7,7 +7,7 @@ from contextlib import suppress
 from re import Pattern
 from typing import Protocol
 
-from attrs import frozen
+from attrs import field, frozen
 
 from pkgrepo.errors import Invalid
 from pkgrepo.gateway.services import Services
@@ -124,6 +124,7 @@ class Mirrored:
     split: Callable[[str], tuple[str, str]] = lambda name: (name, "")
     is_wanted: Callable[[Wanted, str, str, str], bool]
     needs: Needs | None = None
+    hashes: Mapping[str, Callable[[int | bytes, str], str]] = field(factory=dict)
 
 
 def by_name(find: Callable[[Wanted], Iterator[Place]]) -> FindPlaces:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.first_publishes import NAME
+from tests.support.first_publishes import MODULE, NAME
+from tests.support.go_modules import h1_of_zip
 from tests.support.http_client import HttpClient
 from tests.support.imports import static, write
 from tests.support.mirrored_sites import FORMATS, Sites, mirrored_sites
@@ -55,6 +56,19 @@ def test_what_is_missing_is_told_and_the_rest_is_fetched(sites: Sites) -> None:
         ("not_found", NAME, "9.0.0"),
     ]
     assert found["problems_count"] == 5
+
+
+def test_hashes_that_only_a_format_has_are_compared(sites: Sites) -> None:
+    data, wrong = sites.published["modules"].data, f"h1:{'A' * 43}="
+    _, _, good = h1_of_zip(data).partition("h1:")
+    lines = f"{MODULE} v1.0.0 {wrong}\n{MODULE} v1.0.0/go.mod {wrong}\n{MODULE} v1.0.0 h1:{good}\n"
+    for _ in range(2):  # also of what is kept already
+        problems = sites.mirror("modules", ("go.sum", lines))["problems"]
+        assert [(each["kind"], each["package"], each["item"]) for each in problems] == [
+            ("digest_differs", MODULE, "v1.0.0"),
+            ("digest_differs", MODULE, "v1.0.0.mod"),
+        ]
+        assert f"the lock names {wrong}, and what the repository has is h1:{good}" in problems[0]["reason"]
 
 
 def test_what_a_rule_refuses_stays_refused(sites: Sites) -> None:
