@@ -16,6 +16,7 @@ there
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -75,17 +76,22 @@ def file_question(key: str, path: str) -> FileRequest:
 
 
 async def make_release(file: RemoteFile, staged: Staged, blob: BlobInfo, pools: Pools) -> Release:
-    """The release of a file that was fetched. :raises Invalid: it is no file of a version"""
+    """The release of a file that was fetched. :raises Invalid: it is no file of the version"""
     found = parse_path(file.source.path)
-    meta = await staged.inspect(pools.cpu, blob, _read_meta) if found.kind == "zip" else {}
+    read = partial(_read_meta, found.module, found.version)
+    meta = await staged.inspect(pools.cpu, blob, read) if found.kind == "zip" else {}
     return release_of(found.module, found.version, {found.kind: blob}, meta=meta, describes=bool(meta))
 
 
-def _read_meta(content: int | bytes) -> Mapping[str, Any]:
+def _read_meta(module: str, version: str, content: int | bytes) -> Mapping[str, Any]:
+    """What a zip says of its version. :raises Invalid: it is that of another one"""
     try:
-        return read_module(content).meta
+        found = read_module(content)
     except Invalid:
         return {UNREADABLE: True}  # clients refuse it, too
+    if (found.module, found.version) != (module, version):
+        raise Invalid(f"the zip is that of {found.module} {found.version}")
+    return found.meta
 
 
 def described_by(path: str) -> Sequence[str]:

@@ -98,6 +98,21 @@ def test_a_zip_that_ends_early_is_not_kept(at: At, upstream: GoUpstream) -> None
     assert client.get(where).body == whole
 
 
+def test_the_zip_of_another_module_is_not_kept(at: At, upstream: GoUpstream) -> None:
+    module, client = "example.com/Mixed", at("mirror")
+    upstream.add(module, "v1.0.0")
+    where = path(module, "v1.0.0")
+    whole = upstream.documents[where].body
+    for other in (make_module("example.com/other", "v1.0.0"), make_module(module, "v1.0.1")):
+        upstream.serve(where, other)
+        for count in (1, 2):  # it is sent as it comes, and the go command refuses it
+            client.get(where)
+            polled(lambda count=count: client.get(where) and upstream.count(where) > count)
+    upstream.serve(where, whole)
+    assert polled(lambda: client.get(where).body == whole)
+    kept(client, upstream, where)
+
+
 def test_without_an_upstream_what_is_kept_is_served(at: At, old_upstream: GoUpstream) -> None:
     module, client = "example.com/off", at("leaving")
     old_upstream.add(module, "v1.0.0", "v1.1.0")
