@@ -111,8 +111,7 @@ async def _search_upstreams(
     find = partial(services.proxy.resolver.flat_member, repository)
     asked = [each for each in members if each.type is RepositoryType.PROXY and each.active]
     asked = [each for each in asked if passes_searches(members, find(each))]
-    async with services.searches.semaphore.hold(networks_of(request.client_address)):
-        answers = await together(_ask(context, members, find(each), text, size, search) for each in asked)
+    answers = await together(_ask(context, members, find(each), text, size, search) for each in asked)
     found: dict[str, Match] = {}
     for some, _ in answers:
         found = {**some, **found}
