@@ -93,7 +93,7 @@ OTHERS: Mapping[str, Mapping[str, str]] = {
         "compare": "what is beside a zip is compared with it, and changes nothing",
     },
     "raw": {
-        **dict.fromkeys(("take_file", "take_sent", "is_folder"), HELPER),
+        **dict.fromkeys(("take_file", "take_sent"), HELPER),
         "delete": REMOVES,
     },
     "docker": {
