@@ -168,6 +168,7 @@ class ProxyParts:
             catalog=core.catalog,
             clock=core.clock,
             pool=core.pools.cpu,
+            inside=core.pools.add("inside", 1),
             formats=core.formats,
             proxied=formats,
             fetching=self.fetching,

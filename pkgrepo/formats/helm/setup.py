@@ -30,4 +30,4 @@ def snippets(url: str, *, publishes: bool) -> Sequence[Snippet]:
 def install_snippets(url: str, name: str, version: str) -> Sequence[Snippet]:
     """How to install a version; ``url`` is the repository's address without a slash at the end."""
     chosen = (name, "--repo", url, "--version", version)
-    return [command("helm", "helm", "install", "RELEASE", *chosen), command("helm", "helm", "pull", *chosen)]
+    return [command("helm", "helm", "install", "RELEASE", *chosen), command("helm pull", "helm", "pull", *chosen)]

@@ -87,11 +87,16 @@ _Place = tuple[int, str, str, Wanted]  # repository, package, name: versions of 
 
 @define(eq=False, kw_only=True)
 class OwnFactsOfFiles:
-    """Reads them; ``formats`` and ``proxied`` are by name. ``inspect`` looks at the bytes of a kept file."""
+    """
+    Reads them; ``formats`` and ``proxied`` are by name. ``inspect`` looks at the bytes of a kept file.
+
+    Metadata are read in a ``pool``; what files have inside in ``inside``, where it keeps nobody else waiting.
+    """
 
     _catalog: ICatalog
     _clock: Clock
     _pool: Pool
+    _inside: Pool
     _formats: Mapping[str, StoredFormat]
     _proxied: Mapping[str, Proxied]
     _fetching: Fetching
@@ -291,7 +296,7 @@ class OwnFactsOfFiles:
         assert look is not None, "rules ask for what there is"
         try:
             found: Collection[str] = await self._inspect(
-                self._pool, file.storage_id, file, lambda content: look(content, file.path)
+                self._inside, file.storage_id, file, lambda content: look(content, file.path)
             )
         except Invalid as error:
             self._failures.failed(error, reason=f"{judge.member.path}/{file.path}: {error}")

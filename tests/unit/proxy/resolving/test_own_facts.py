@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from threading import Event
 from typing import Any
 
 import pytest
 from twisted.internet.defer import Deferred
 
+from pkgrepo.archives.inside import Signs
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.maven.metadata.joining import ARTIFACT
+from pkgrepo.formats.npm import inside
 from pkgrepo.model import Repository
 from pkgrepo.proxy.resolving.flat_members import FlatMember
 from pkgrepo.proxy.resolving.own_facts import OwnFactsOfFiles
@@ -22,6 +25,7 @@ from tests.support.inprocess_server import until
 from tests.support.proxy_world import ProxyWorld
 from tests.support.upstreams.maven import MavenUpstream, pom
 from tests.support.upstreams.messages import HEAD, Fault
+from tests.support.upstreams.npm import NpmUpstream
 from tests.support.upstreams.rubygems import RubyUpstream
 
 KEY = "com.acme:lib"
@@ -176,3 +180,30 @@ async def test_a_kept_file_of_which_less_is_known_than_rules_ask_for_is_read_onc
     assert await refused({"match": {"licences": ["GPL*"]}})
     assert not await refused({"match": {"licences": ["MIT"]}})
     assert files == [path]
+
+
+async def test_looking_into_files_keeps_nobody_else_waiting(world: ProxyWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, end = Event(), Event()
+
+    def look(content: int | bytes, filename: str, signs: Signs) -> frozenset[str]:
+        begun.set()
+        assert end.wait(60)
+        return frozenset()
+
+    monkeypatch.setattr(inside, "look_inside", look)
+    up = world.started(NpmUpstream())
+    for name in ("one", "two", "three"):
+        up.add(name)
+    policy = {"rules": [{"name": "r", "match": {"contents": ["executable"]}, "missing": "block"}]}
+    mirror = await world.proxy("mirror", up, policy=policy)
+    asked = [
+        Deferred.fromCoroutine(world.files.find(mirror, name, f"{name}/-/{name}-1.0.0.tgz"))
+        for name in ("one", "two", "three")
+    ]
+    try:
+        await until(begun.is_set)
+        assert await world.core.pools.cpu(lambda: "computed") == "computed"
+    finally:
+        end.set()
+    for each in asked:
+        assert (await each).file
