@@ -241,7 +241,11 @@ class ProxiedGo(Proxied[GoUpstream]):
         self.upstream.add("example.com/Acme/demo", *versions, files={"pad": self.pad(size)})
         self.upstream_document, self.upstream_file = f"{top}/list", f"{top}/v1.0.0.zip"
         self.document, self.file = f"{self.path}{self.upstream_document}", f"{self.path}{self.upstream_file}"
-        self.data = bytes((self.upstream.files or self.upstream).documents[self.upstream_file].body)
+        files = self.upstream.files or self.upstream
+        self.data = bytes(files.documents[self.upstream_file].body)
+        for server, place in ((self.upstream, self.upstream_document), (files, self.upstream_file)):
+            body = bytes(server.documents[place].body)
+            server.serve(place, Answer(body=body, fields={"ETag": etag_of(body)}))
 
     def is_document(self, reply: Reply) -> bool:
         return (reply.status, reply.body) == (200, b"v1.0.0\nv1.1.0\nv1.2.0\n")

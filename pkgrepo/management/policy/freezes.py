@@ -100,8 +100,9 @@ async def list_freezes(call: Call) -> list[FreezeRecord]:
     "freeze REPOSITORIES...",
     "{repositories:listed} serves what was there at {at:time}; the id of the freeze is {id}",
     options="at, reason, except",
-    about="Let proxies and virtual repositories serve what they served at a time.",
-    more='REPOSITORIES are paths, or for system managers patterns such as "main/*".',
+    about="Serve what was there at a time.",
+    more="Versions that were published later are refused. Hosted repositories are not frozen.\n\n"
+    'REPOSITORIES are paths, or for system managers patterns such as "main/*".',
 )
 @table.post("/policy/freeze", ACCOUNT_HOLDERS, "Freeze repositories", status=201, audit="policy.freeze")
 async def freeze(call: Call, body: NewFreeze) -> Created[FreezeRecord]:
@@ -138,7 +139,9 @@ async def freeze(call: Call, body: NewFreeze) -> Created[FreezeRecord]:
     return Created(FreezeRecord.of(made), f"/api/policy/freeze/{made.uid}")
 
 
-@table.command("thaw ID NAMES...", "{except:listed} of {id} is served as it is now")
+@table.command(
+    "thaw ID NAMES...", "{except:listed} of {id} is served as it is now", about="Lift a freeze, or except names from it."
+)
 @table.post("/policy/freeze/<freeze>/except", ACCOUNT_HOLDERS, "Except names from a freeze", audit="policy.thaw")
 async def thaw_names(call: Call, freeze: str, body: Thawed) -> FreezeRecord:
     """What is newer of these names is served at once, unless another rule refuses it."""
@@ -149,7 +152,7 @@ async def thaw_names(call: Call, freeze: str, body: Thawed) -> FreezeRecord:
     return FreezeRecord.of(await call.write(entry, freezes.exempt_from_freeze, freeze, body.names))
 
 
-@table.command("thaw ID", "freeze {id} is lifted", more="What is newer is served again at once.")
+@table.command("thaw ID", "freeze {id} is lifted")
 @table.delete("/policy/freeze/<freeze>", ACCOUNT_HOLDERS, "Lift a freeze", audit="policy.thaw")
 async def thaw(call: Call, freeze: str) -> None:
     """What is newer is served at once, unless another rule refuses it."""

@@ -907,18 +907,6 @@ CREATE TABLE policy_block (
     actor TEXT NOT NULL
 );
 
--- Repositories that serve what they served at a time.
-CREATE TABLE policy_freeze (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    uid TEXT NOT NULL UNIQUE,
-    repositories TEXT NOT NULL,                 -- JSON: patterns of storage/name
-    at INTEGER NOT NULL,                        -- what was published later is not served
-    exempt TEXT NOT NULL DEFAULT '[]',          -- JSON: patterns of names, or name@versions
-    reason TEXT NOT NULL,
-    created_at INTEGER NOT NULL,
-    actor TEXT NOT NULL
-);
-
 -- Versions that a rule holds in quarantine, and the decisions about them: waiting, approved, denied.
 CREATE TABLE quarantined (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -7,46 +7,56 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from attrs import frozen
+import msgspec
 
 from pkgrepo.errors import Conflict, existing
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.rows import dump, every, find, insert, load, number, rows
+from pkgrepo.storage.catalog.rows import at
 from pkgrepo.storage.catalog.server import settings
 
+FREEZES: Final = "policy_freezes"  # the setting: JSON, the oldest first
 MOST_FREEZES: Final = 100
 MOST_EXEMPT: Final = 1000  # of one
 
 
-@frozen
-class Freeze:
+class Freeze(msgspec.Struct, frozen=True):
     """
-    What was published after ``at`` is not served in the repositories whose paths match one of some patterns.
+    What was published after a time (ms) is not served in the repositories whose paths match one of some patterns.
 
     ``exempt`` are patterns of names, or name@versions, that it is not about.
     """
 
-    id: int
     uid: str
     repositories: Sequence[str]
-    at: datetime
+    at_ms: int
     exempt: Sequence[str]
     reason: str
-    created_at: datetime
+    created_ms: int
     actor: str
 
+    @property
+    def at(self) -> datetime:
+        """The time after which it begins."""
+        return at(self.at_ms)
 
-_FREEZE, _freeze = rows(Freeze, "policy_freeze", repositories=load, exempt=load)
+    @property
+    def created_at(self) -> datetime:
+        """When it was added."""
+        return at(self.created_ms)
+
+
+_decode = msgspec.json.Decoder(list[Freeze]).decode
 
 
 def list_freezes(r: Reader) -> list[Freeze]:
     """All of them, the oldest first."""
-    return every(r, _freeze, f"{_FREEZE} ORDER BY id")
+    stored = settings.get(r, FREEZES)
+    return [] if stored is None else _decode(stored)
 
 
 def find_freeze(r: Reader, uid: str) -> Freeze | None:
     """The freeze with this id, or None."""
-    return find(r, _freeze, f"{_FREEZE} WHERE uid = ?", (uid,))
+    return next((each for each in list_freezes(r) if each.uid == uid), None)
 
 
 def add_freeze(
@@ -64,22 +74,12 @@ def add_freeze(
 
     :raises Conflict: there are too many
     """
-    uid = str(uuid.uuid4())
-    if number(tx, "SELECT COUNT(*) FROM policy_freeze") >= MOST_FREEZES:
+    found = list_freezes(tx)
+    if len(found) >= MOST_FREEZES:
         raise Conflict(f"there are {MOST_FREEZES} freezes: thaw some")
-    insert(
-        tx,
-        "policy_freeze",
-        uid=uid,
-        repositories=dump(list(repositories)),
-        at=at_ms,
-        exempt=dump(list(exempt)),
-        reason=reason,
-        created_at=now_ms,
-        actor=actor,
-    )
-    settings.bump_config_serial(tx)
-    return existing(find_freeze(tx, uid), "freeze", uid)
+    made = Freeze(str(uuid.uuid4()), list(repositories), at_ms, list(exempt), reason, now_ms, actor)
+    _put(tx, [*found, made])
+    return made
 
 
 def exempt_from_freeze(tx: Transaction, uid: str, names: Sequence[str]) -> Freeze:
@@ -92,13 +92,17 @@ def exempt_from_freeze(tx: Transaction, uid: str, names: Sequence[str]) -> Freez
     exempt = list(dict.fromkeys([*found.exempt, *names]))
     if len(exempt) > MOST_EXEMPT:
         raise Conflict(f"a freeze excepts at most {MOST_EXEMPT} names: thaw it")
-    tx.execute("UPDATE policy_freeze SET exempt = ? WHERE uid = ?", (dump(exempt), uid))
-    settings.bump_config_serial(tx)
-    return existing(find_freeze(tx, uid), "freeze", uid)
+    changed = msgspec.structs.replace(found, exempt=exempt)
+    _put(tx, [changed if each.uid == uid else each for each in list_freezes(tx)])
+    return changed
 
 
 def remove_freeze(tx: Transaction, uid: str) -> None:
     """Remove a freeze. :raises NotFound: there is none"""
     existing(find_freeze(tx, uid), "freeze", uid)
-    tx.execute("DELETE FROM policy_freeze WHERE uid = ?", (uid,))
+    _put(tx, [each for each in list_freezes(tx) if each.uid != uid])
+
+
+def _put(tx: Transaction, found: Sequence[Freeze]) -> None:
+    settings.put(tx, FREEZES, msgspec.json.encode(found).decode())
     settings.bump_config_serial(tx)
