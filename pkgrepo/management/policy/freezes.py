@@ -140,7 +140,9 @@ async def freeze(call: Call, body: NewFreeze) -> Created[FreezeRecord]:
 
 
 @table.command(
-    "thaw ID NAMES...", "{except:listed} of {id} is served as it is now", about="Lift a freeze, or except names from it."
+    "thaw ID NAMES...",
+    "{except:listed} of {id} is served as it is now",
+    about="Lift a freeze, or except names from it.",
 )
 @table.post("/policy/freeze/<freeze>/except", ACCOUNT_HOLDERS, "Except names from a freeze", audit="policy.thaw")
 async def thaw_names(call: Call, freeze: str, body: Thawed) -> FreezeRecord:
