@@ -224,10 +224,12 @@ def _of_gem(source: Source, most: int) -> Iterator[Found | None]:
 
 def _of_conda(source: Source, most: int) -> Iterator[Found | None]:
     archive = ZipArchive(source)
-    for name in sorted(archive.entries):  # info-... comes before pkg-...
-        if name.endswith(".tar.zst"):
-            inner = archive.stored(name) or Source(archive.read(name, MOST_INNER) or b"", source.name)
-            yield from _of_tar(inner, Unzstd(inner), most)
+    packed = sorted(each for each in archive.entries if each.endswith(".tar.zst"))  # info-... comes before pkg-...
+    if len(packed) > 2:  # each of which may unpack to the limit
+        raise source.refuse("has more than two tar archives (CEP 35)")
+    for name in packed:
+        inner = archive.stored(name) or Source(archive.read(name, MOST_INNER) or b"", source.name)
+        yield from _of_tar(inner, Unzstd(inner), most)
 
 
 def _printable(name: str) -> str:

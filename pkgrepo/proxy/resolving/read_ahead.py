@@ -34,7 +34,7 @@ from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.judge import Judge
 from pkgrepo.storage.catalog.packages.files import files_of_package
-from pkgrepo.storage.catalog.packages.packages import find_package
+from pkgrepo.storage.catalog.packages.packages import find_package, package_serial
 
 from .flat_members import FlatMember
 from .own_facts import OwnFactsOfFiles
@@ -98,17 +98,17 @@ class ReadAhead:
         repository, package = flat.repository, judge.rules.package
         if not self._own.asked(judge):
             return judge
-        kept: Sequence[File]
-        serial, kept = await self._catalog.scan(_files_of, repository.id, package)
+        serial = await self._catalog.look(package_serial, repository.id, package) or 0
         place, stamp = (repository.id, package), (serial, judge.rules.stamp)
         if self._done.find(place, stamp) is not None:
             return judge
-        work = self._done.get(place, stamp, partial(self._read_kept, judge, kept))
+        work = self._done.get(place, stamp, partial(self._read_kept, judge))
         with suppress(LateError):
             await Deferred.fromCoroutine(work).addTimeout(LONGEST_S, self._reactor)
         return await self._judges.of(flat, package) or judge
 
-    async def _read_kept(self, judge: Judge, kept: Sequence[File]) -> int:
+    async def _read_kept(self, judge: Judge) -> int:
+        kept: Sequence[File] = await self._catalog.scan(_files_of, judge.member.id, judge.rules.package)
         for number in range(0, len(kept), AT_ONCE):
             await together(self._read_one(judge, each) for each in kept[number : number + AT_ONCE])
         return READ
@@ -202,12 +202,10 @@ class ReadAhead:
         return [each for each in found if each[1]]
 
 
-def _files_of(r: Reader, repository_id: int, key: str) -> tuple[int, Sequence[File]]:
-    """The serial of a package (a key), and its files without those beside them."""
+def _files_of(r: Reader, repository_id: int, key: str) -> Sequence[File]:
+    """The files of a package (a key), without those beside them."""
     package = find_package(r, repository_id, key)
-    if package is None:
-        return 0, ()
-    return package.serial, [each for each in files_of_package(r, package.id) if each.role is None]
+    return () if package is None else [each for each in files_of_package(r, package.id) if each.role is None]
 
 
 def _size(entry: Entry) -> tuple[bool, int]:

@@ -303,9 +303,10 @@ class FileRules:
         if judge is None:
             return
         judge = await self._own.of_kept(judge, file)
-        unread = None if judge.origins is None else await self._catalog.look(judge.origins.unread, file)
-        if unread is not None:
-            await self._own.of_kept(*unread)
+        if judge.origins is not None and judge.rules.needs & CONTENTS:
+            unread = await self._catalog.look(judge.origins.unread, file)
+            if unread is not None:
+                await self._own.of_kept(*unread)
         verdict: Verdict = await self._catalog.look(judge.of_kept, file)
         if not verdict.served and judge.facts_serial is not None and "digests" in judge.rules.needs:
             await self._own.note_digests(judge, path, {**file.digests, "sha256": file.sha256}, version)

@@ -8,6 +8,7 @@ import re
 import zipfile
 
 import pytest
+import zstandard
 
 from pkgrepo.archives import inside
 from pkgrepo.archives.inside import Signs, look_inside
@@ -90,6 +91,14 @@ def test_names_and_texts_say_what_a_format_knows() -> None:
 def test_nothing_is_said_of_what_cannot_be_read_to_its_end(name: str, data: bytes) -> None:
     with pytest.raises(Invalid):
         look_inside(data, name, NOTHING)
+
+
+def test_a_conda_package_has_two_archives_to_unpack() -> None:
+    inner = zstandard.compress(make_tar([("a", b"x")]))
+    two = {f"{name}-x-1-0.tar.zst": inner for name in ("info", "pkg")}
+    assert look_inside(make_zip(two, zipfile.ZIP_STORED), "x-1-0.conda", NOTHING) == set()
+    with pytest.raises(Invalid, match="more than two"):
+        look_inside(make_zip({**two, "pkg-y-1-0.tar.zst": inner}, zipfile.ZIP_STORED), "x-1-0.conda", NOTHING)
 
 
 def test_a_bomb_is_not_unpacked_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
