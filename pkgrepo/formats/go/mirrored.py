@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from pkgrepo.archives.module_zip import h1_of_mod, read_mod
+from pkgrepo.archives.module_zip import LARGEST_FILE, h1_of_mod, read_mod
 from pkgrepo.archives.source import Source
 from pkgrepo.errors import Invalid
 from pkgrepo.gateway.mirrored.locks import Lock, Wanted
@@ -51,6 +51,8 @@ def _places(wanted: Wanted) -> Iterator[Place]:
 def _h1(content: int | bytes, path: str) -> str:
     """The hash in go.sum of a kept zip or ``.mod``. :raises Invalid: it is no module zip"""
     source = Source(content, path)
+    if not path.endswith(".zip") and source.size > LARGEST_FILE:
+        raise source.refuse(f"has more than {LARGEST_FILE} bytes")
     return read_module(content).h1 if path.endswith(".zip") else h1_of_mod(source.read(0, source.size))
 
 
