@@ -53,9 +53,9 @@ def pack_chart(folder: Path, version: str, place: Path) -> Packed:
         tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
     ):
         for inner, path in files:
-            content = path.read_bytes()
-            if len(content) > LARGEST_FILE:
+            if path.stat().st_size > LARGEST_FILE:
                 raise Invalid(f"{path} has more than {LARGEST_FILE} bytes, and helm would not read the chart")
+            content = path.read_bytes()
             member = tarfile.TarInfo(f"{name}/{inner}")
             member.size, member.mode = len(content), 0o644
             tar.addfile(member, io.BytesIO(content))
