@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from attrs import Factory, asdict, frozen
+
+PUBLISHED_MS: Final = "published_ms"  # of the attributes of a file that was published in another repository before
 
 
 @frozen
@@ -125,6 +127,18 @@ class File:
     def origin(self) -> Origin | None:
         """Where a cached file came from; None for a published one."""
         return Origin.of(self.attrs)
+
+    @property
+    def published_ms(self) -> int:
+        """When it was published, in ms: at the source that it came from, as far as that told it, else here."""
+        origin = self.origin
+        published_ms: int | None = self.attrs.get(PUBLISHED_MS) if origin is None else origin.published_ms
+        return round(self.created_at.timestamp() * 1000) if published_ms is None else published_ms
+
+    @property
+    def published_at(self) -> datetime:
+        """The same, as an aware time."""
+        return datetime.fromtimestamp(self.published_ms / 1000, UTC)
 
 
 @frozen

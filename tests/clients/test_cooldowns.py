@@ -67,6 +67,13 @@ NODE: dict[str, Callable[[NodeBench, Path], object]] = {
         "yarn-4", "add", "aged", cwd=place, YARN_NPM_MINIMAL_AGE_GATE=str(MINUTES)
     ),
     "bun": lambda bench, place: bench.run("bun", "add", "aged", f"--minimum-release-age={SECONDS}", cwd=place),
+    "deno": lambda bench, place: bench.run("deno", "add", "npm:aged", f"--min-dep-age={MINUTES}", cwd=place),
+}
+
+# These hold back what is younger than a day, unless they are told otherwise.
+FREE: dict[str, Callable[[NodeBench, Path], object]] = {
+    "pnpm-12": lambda bench, place: bench.run("pnpm-12", "add", "aged", "--config.minimumReleaseAge=0", cwd=place),
+    "deno": lambda bench, place: bench.run("deno", "add", "npm:aged", "--min-dep-age=0", cwd=place),
 }
 
 
@@ -76,8 +83,8 @@ def test_a_client_of_node_takes_the_version_that_is_old_enough(node: NodeBench, 
     NODE[program](node, place)
     assert node.required(place, "aged") == "aged@1.0.0"
     free = node.project(f"free-{program}")
-    if program == "pnpm-12":  # which holds back what is younger than a day, unless it is told otherwise
-        node.run(program, "add", "aged", "--config.minimumReleaseAge=0", cwd=free)
+    if program in FREE:
+        FREE[program](node, free)
     else:
         node.install(program, free, "aged")
     assert node.required(free, "aged") == "aged@1.1.0"

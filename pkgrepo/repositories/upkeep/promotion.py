@@ -17,6 +17,7 @@ from pkgrepo.errors import Conflict, existing
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import SYSTEM, Actor, File, NewFile, Package, Repository, Version, VersionState
 from pkgrepo.model.admission import Admitted
+from pkgrepo.model.packages import PUBLISHED_MS
 from pkgrepo.repositories.images.manifests import delete_manifest, delete_tag, put_stored_manifest
 from pkgrepo.repositories.images.push import Quarantine
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex
@@ -181,6 +182,7 @@ def _copy_of(
         meta=promotion.approved(version.meta),
         package_meta=package.meta if before is None else None,
         reuse=promotion.reuse,
+        published_ms=None if promotion.stage else min((each.published_ms for each in held), default=None),
         publisher=version.publisher,
         kind=promotion.kind,
         note={**origin, "moved": promotion.move},
@@ -332,7 +334,10 @@ def _adopt(
 
 def _new_file(tx: Transaction, target: Repository, file: File, origin: dict[str, Any], now_ms: int) -> NewFile:
     blob = blobs.use_again(tx, target.storage_id, file.sha256, file.path, now_ms)
-    return NewFile(file.path, blob, file.media_type, {**file.attrs, ATTRIBUTE: origin})
+    attrs = {**file.attrs, ATTRIBUTE: origin}
+    if "stage" not in origin:  # what is approved is published by that
+        attrs[PUBLISHED_MS] = file.published_ms
+    return NewFile(file.path, blob, file.media_type, attrs)
 
 
 def find_image_origin(r: Reader, package_id: int, digest: str) -> dict[str, Any] | None:

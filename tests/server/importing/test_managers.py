@@ -31,6 +31,7 @@ from tests.support.python_index import PASSWORD, USER, PythonIndex
 from tests.support.python_packages import make_wheel
 from tests.support.server_process import ServerProcess, running
 
+JSON_PAGE = "application/vnd.pypi.simple.v1+json"
 pytestmark = pytest.mark.server
 
 AT = "2019-03-04T05:06:07.000+00:00"
@@ -256,6 +257,8 @@ def test_the_packages_of_a_manager_are_taken_in_once(manager, client) -> None:
         assert record["published_at"].startswith("2019-03-04T05:06:07")
         assert record["publisher"] == (USER if manager == "artifactory" else "ann")
     served = client.get(f"/repositories/main/{manager}-npm/@team/util").json["versions"]["1.2.0"]
+    page = client.get(f"/repositories/main/{manager}-python/simple/team-lib/", accept=JSON_PAGE).json
+    assert page["files"][0]["upload-time"].startswith("2019-03-04T05:06:07")  # by which clients hold new files back
     assert (served["deprecated"], served["os"], served["hasInstallScript"]) == ("use other", ["linux"], True)
     assert client.get(f"/repositories/main/{manager}-maven/{JAR_PATH}").body == JAR
 

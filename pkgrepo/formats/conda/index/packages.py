@@ -38,7 +38,6 @@ from pkgrepo.proxy.format import Latest, LatestReason, MemberParts, merge_versio
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import files, packages, versions
-from pkgrepo.storage.catalog.rows import to_ms
 
 LEVEL: Final = 3  # of zstd
 
@@ -138,7 +137,7 @@ def record_body(file: File) -> bytes:
     subdir = file.path.partition("/")[0]
     record = record_of(file.attrs["index"], subdir, {**file.digests, "sha256": file.sha256}, file.size)
     if file.origin is None:  # else the record is that of the upstream, with its time
-        record["indexed_timestamp"] = to_ms(file.created_at)  # CEP 47
+        record["indexed_timestamp"] = file.published_ms  # CEP 47
     return _encode(record)
 
 

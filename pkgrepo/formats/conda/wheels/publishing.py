@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from attrs import Factory, frozen
+from attrs import Factory, evolve, frozen
 from packaging.utils import canonicalize_name
 from twisted.logger import Logger
 
@@ -36,6 +36,7 @@ from pkgrepo.formats.conda.wheels.requirements import conda_name
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Repository, Version, VersionState
+from pkgrepo.model.packages import PUBLISHED_MS
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish_policy import publish_policy
 from pkgrepo.storage.catalog.packages import files, followed_wheels, packages, versions
@@ -191,8 +192,10 @@ async def _publish(services: Services, channel: Repository, wheels: Sequence[Fil
                 failed[of.wheel.path] = package
                 continue
             blob = await staged.store(package.data, DIGESTS)
-            upload = Upload(package.name, None, blob, derived=derived_from(of.wheel))
-            releases.append(make_release(upload, package.description, policy))
+            published_ms = of.wheel.published_ms
+            derived = {**derived_from(of.wheel), PUBLISHED_MS: published_ms}
+            release = make_release(Upload(package.name, None, blob, derived=derived), package.description, policy)
+            releases.append(evolve(release, published_ms=published_ms))
             made.append(of.wheel.path)
         if releases:
             outcomes = await services.content.keep_together(
@@ -217,7 +220,7 @@ def _convert(wheels: Sequence[_ReadWheel]) -> list[Converted | Invalid]:
     for each in wheels:
         gil.release_if_due()
         try:
-            found.append(convert_wheel(each.data, each.filename, round(each.wheel.created_at.timestamp() * 1000)))
+            found.append(convert_wheel(each.data, each.filename, each.wheel.published_ms))
         except Invalid as error:
             found.append(error)
         except Exception:  # noqa: BLE001 - a wheel that finds a fault of ours must not hold up the channel for ever

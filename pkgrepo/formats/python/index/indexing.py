@@ -71,7 +71,7 @@ def file_entry(file: File, version: Version) -> pages.FileEntry:
         hashes={"sha256": file.sha256},
         requires_python=attrs.get("requires_python"),
         size=file.size,
-        upload_time=file.created_at,
+        upload_time=file.published_at,
         yanked=version.reason if version.state is VersionState.YANKED else False,
         core_metadata={"sha256": core_metadata} if core_metadata else False,
         has_sig=bool(attrs.get("signature")),

@@ -303,7 +303,7 @@ def _stored_file(file: File, base_url: str) -> ReleaseFile:
         python_version=file.attrs.get("python_version", ""),
         size=file.size,
         digests=file.digests,
-        upload_time=file.created_at,
+        upload_time=file.published_at,
         requires_python=file.attrs.get("requires_python"),
         has_sig=bool(file.attrs.get("signature")),
         comment=file.attrs.get("comment", ""),
