@@ -73,6 +73,7 @@ async def test_a_wheel_appears_and_goes_with_its_removal(server):
     record = (await server.call("GET", f"{CHANNEL}/noarch/repodata.json")).json["packages.conda"]
     assert record["demo-pkg-1.0-py_0.conda"]["depends"] == ["python >=3", "other >=1"]
     assert record["demo-pkg-1.0-py_0.conda"]["timestamp"] > 1_700_000_000_000
+    assert record["demo-pkg-1.0-py_0.conda"]["indexed_timestamp"] == record["demo-pkg-1.0-py_0.conda"]["timestamp"]
     before = await server.call("GET", f"{CHANNEL}/noarch/demo-pkg-1.0-py_0.conda")
     assert before.status == 200
     path = "/repositories/main/py/packages/demo-pkg/1.0/demo_pkg-1.0-py3-none-any.whl"
