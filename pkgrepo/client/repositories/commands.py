@@ -67,7 +67,12 @@ async def show_repository(session: Session, path: str) -> None:
 
 @click.command("create")
 @click.argument("path", metavar="STORAGE/REPOSITORY")
-@click.option("--format", "format_", required=True, help="Its format, such as npm or docker; an unknown one is answered with the list.")
+@click.option(
+    "--format",
+    "format_",
+    required=True,
+    help="Its format, such as npm or docker; an unknown one is answered with the list.",
+)
 @click.option("--upstream", multiple=True, metavar="URL", help="Make a proxy of this address; repeat for more routes.")
 @click.option("--member", multiple=True, metavar="STORAGE/REPOSITORY", help="Make a virtual repository of members.")
 @click.option(
