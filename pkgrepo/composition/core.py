@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,6 +51,7 @@ from pkgrepo.repositories.retention.run import RetentionWork
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.repositories.upkeep.gc import GarbageCollector
 from pkgrepo.repositories.upkeep.jobs import Jobs
+from pkgrepo.sigstore.roots import TrustedRoot, root_of
 from pkgrepo.storage.blobs.durability import Durability, storage_error
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
 from pkgrepo.storage.blobs.moving import MovingBlobStore
@@ -159,6 +161,11 @@ class Core:
         self.collector = GarbageCollector(self.context, on_change=self.on_change)
         self._leases = KeyLeases(self.lease_folder / "jobs")
         self.jobs = Jobs(catalog=self.catalog, clock=self.clock, reactor=reactor, leases=self._leases)
+
+    @cached_property
+    def trusted_root(self) -> TrustedRoot:
+        """That by which attestations are verified. :raises Invalid: the file of the settings cannot be read"""
+        return root_of(self.config.auth.trusted_root)
 
     async def start(self) -> None:
         """Open the catalog. :raises PkgrepoError: it cannot be used, or a setting of a format is invalid"""

@@ -48,6 +48,7 @@ from pkgrepo.proxy.parts.supervisor import Supervisor
 from pkgrepo.proxy.purge import CacheLimits, CachePurge
 from pkgrepo.proxy.remote_files import Keeper, RemoteFile
 from pkgrepo.proxy.resolving.addressed_files import AddressedMembers
+from pkgrepo.proxy.resolving.histories import Histories
 from pkgrepo.proxy.resolving.own_facts import OwnFactsOfFiles
 from pkgrepo.proxy.resolving.package_files import PackageFiles
 from pkgrepo.proxy.resolving.read_ahead import ReadAhead
@@ -164,6 +165,7 @@ class ProxyParts:
             limits=ReadLimits(config.server.max_upload),
         )
         addressed = AddressedFiles(context, keeper, self._mistrusted)
+        root = core.trusted_root
         own = OwnFactsOfFiles(
             catalog=core.catalog,
             clock=core.clock,
@@ -173,9 +175,14 @@ class ProxyParts:
             proxied=formats,
             fetching=self.fetching,
             addressed=addressed,
+            documents=self.documents,
+            root=root,
             inspect=Files(registry=core.registry, stores=core.stores).inspect,
         )
-        self.judges = judges = PolicyJudges(core.catalog, core.clock, core.formats, core.advisories, formats)
+        histories = Histories(
+            catalog=core.catalog, documents=self.documents, formats=core.formats, proxied=formats, root=root
+        )
+        self.judges = judges = PolicyJudges(core.catalog, core.clock, core.formats, core.advisories, formats, histories)
         self.rule_matches = RuleMatches(catalog=core.catalog, clock=core.clock, reactor=reactor)
         self.resolver = Resolver(
             catalog=core.catalog,

@@ -381,6 +381,13 @@ class Auth(Section, frozen=True):
     issuers: Annotated[
         Mapping[str, Issuer], meaning("issuers whose identity tokens pipelines may exchange for tokens of this server")
     ] = field(default_factory=dict)
+    trusted_root: Annotated[
+        ExistingFile | None,
+        meaning(
+            "trusted root of Sigstore (JSON) by which the provenance of packages is verified; without one, that of the "
+            "public instance as it was at the release of this program"
+        ),
+    ] = None
     oidc: Annotated[
         Mapping[str, OidcProvider], meaning("providers at which people log in to the console (single sign-on)")
     ] = field(default_factory=dict)

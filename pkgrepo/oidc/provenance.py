@@ -24,16 +24,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from attrs import frozen
-from cryptography import x509
 
 from pkgrepo.errors import Invalid
 from pkgrepo.model import Pipeline
-from pkgrepo.untrusted.public_keys import KeyInvalid, check_key, encode_dsse
+from pkgrepo.sigstore.bundles import STATEMENT
+from pkgrepo.sigstore.certificates import read_signer
+from pkgrepo.untrusted.public_keys import encode_dsse
 from pkgrepo.untrusted.text import quoted
 
-FULCIO: Final = "1.3.6.1.4.1.57264.1."
-LARGEST_CERTIFICATE: Final = 64 * 1024  # bytes
-STATEMENT: Final = "application/vnd.in-toto+json"  # the payload type of statements
 # Claims of identity tokens that tokens of this server keep to compare them.
 COMPARED: Final = (
     "iss",
@@ -66,16 +64,12 @@ def check_signer(pipeline: Pipeline, signed: Signed, what: str, pointer: str) ->
     :raises Invalid: another one has, or the signature is not that of the certificate
     """
     try:
-        if len(signed.certificate) > LARGEST_CERTIFICATE:
-            raise ValueError
-        certificate = x509.load_der_x509_certificate(signed.certificate)
-        key = check_key(certificate.public_key())
-        named = _extensions(certificate)
-    except (ValueError, KeyInvalid, x509.DuplicateExtension, x509.UnsupportedGeneralNameType):
+        signer = read_signer(signed.certificate)
+    except ValueError:
         raise Invalid(f"the certificate of {what} cannot be read", pointer) from None
-    if not key.has_signed(signed.signature, encode_dsse(signed.payload_type, signed.payload)):
+    if not signer.key.has_signed(signed.signature, encode_dsse(signed.payload_type, signed.payload)):
         raise Invalid(f"the signature of {what} is not that of its certificate", pointer)
-    for subject, theirs, ours in _compared(named, pipeline.claims):
+    for subject, theirs, ours in _compared(signer.named, pipeline.claims):
         if theirs != ours:
             raise Invalid(
                 f"{what} is of another pipeline than the one that publishes: its certificate names the {subject} "
@@ -124,27 +118,3 @@ def _place(address: str, source: str, issuer: str) -> str:
     rest = address.partition("://")[2]
     path, below = rest.partition("/")[2], issuer.partition("://")[2].partition("/")[2]
     return source if source in (rest, path, path.removeprefix(f"{below}/")) else address
-
-
-def _extensions(certificate: x509.Certificate) -> dict[int, str]:
-    """The texts of the extensions of Fulcio by number. :raises ValueError: one is no text"""
-    found: dict[int, str] = {}
-    for each in certificate.extensions:
-        oid, value = each.oid.dotted_string, each.value
-        number = oid.removeprefix(FULCIO)
-        if number != oid and number.isdigit() and isinstance(value, x509.UnrecognizedExtension):
-            found[int(number)] = value.value.decode() if int(number) < 7 else _read_utf8_string(value.value)
-    return found
-
-
-def _read_utf8_string(data: bytes) -> str:
-    """The text of a UTF8String in DER (X.690 section 8.23). :raises ValueError: the bytes are no UTF8String"""
-    if len(data) < 2 or data[0] != 0x0C:
-        raise ValueError("this is no UTF8String")
-    length, start = data[1], 2
-    if length & 0x80:
-        start += length & 0x7F
-        length = int.from_bytes(data[2:start], "big")
-    if not 0 <= length == len(data) - start:
-        raise ValueError("the length of this UTF8String is not right")
-    return data[start:].decode()

@@ -160,6 +160,9 @@ class OwnFacts:
     With ``of_versions`` the files in ``described_by``, which are asked for by their paths, describe a whole version:
     each is read until all is known that is asked for. ``file_of`` is the path of a file of a version, by the key of the
     package and its text, so that the newest ones can be read before a document is answered.
+
+    ``attestations`` is how upstreams are asked for those of a version, by the key of the package and its text, and
+    ``attestations_in`` are they in the ``top`` of the answer. Without that they are in a file that documents list.
     """
 
     data: frozenset[Datum] = frozenset()
@@ -168,6 +171,8 @@ class OwnFacts:
     main_of: Callable[[str], str] = lambda path: path
     of_versions: bool = False
     file_of: Callable[[str, str], str] | None = None
+    attestations: Callable[[str, str], DocumentRequest] | None = None
+    attestations_in: Callable[[Mapping[str, Any]], bytes] = lambda _top: b""
 
 
 @frozen(kw_only=True, eq=False)

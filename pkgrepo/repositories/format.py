@@ -15,6 +15,7 @@ from pkgrepo.model.admission import Admitted
 from pkgrepo.storage.catalog.server.stages import StageItem
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
+from .attestations import Attests
 from .configuration import Configurations
 from .publish.index import Change, Indexer, PackageIndex, VersionsIndexer
 from .version_ranges import NO_VERSIONS, Ranges
@@ -193,7 +194,8 @@ class StoredFormat:
     ``runs_at_install`` tells whether a program of a version runs when it is installed, from its metadata and the paths
     of its files; None if that is not known, also as a whole.
 
-    ``inside`` is how the contents of files are looked into for rules; None where nothing does.
+    ``inside`` is how the contents of files are looked into for rules; None where nothing does. ``attests`` is how files
+    are attested; None where they are not.
 
     ``public_path`` is the path at which a file is served while its version is not yanked; it may have another one then.
 
@@ -230,6 +232,7 @@ class StoredFormat:
     purls: Callable[[Mapping[str, Any], Sequence[Mapping[str, Any]]], Sequence[str]] | None = None
     runs_at_install: Callable[[Mapping[str, Any], Sequence[str]], bool | None] | None = None
     inside: LooksInside | None = None
+    attests: Attests | None = None
     public_path: Callable[[str], str] = lambda path: path
     accepts: Callable[[str, str], bool | None] = lambda _dependency, _version: None
     ranges: Ranges = NO_VERSIONS

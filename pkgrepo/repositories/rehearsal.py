@@ -31,6 +31,7 @@ from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.conditions import CACHED, DAY_MS, HOSTED, SERVER, Facts, Placed
 from pkgrepo.repositories.policy.effective import CompanionRules, is_companion, origin_of
 from pkgrepo.repositories.policy.facts import advisories_on, facts_of_image, known_contents, order_of
+from pkgrepo.repositories.policy.histories import stored_history
 from pkgrepo.repositories.policy.image_judge import ImageJudge
 from pkgrepo.repositories.policy.judge import Judge, Origins
 from pkgrepo.repositories.policy.rules import SERVED, PackageRules, RuleSet, Verdict
@@ -329,6 +330,7 @@ class Trial:
             complete=complete,
             origins=self.origins,
             facts=known_contents(r, self.format, key, rules.needs),
+            history=stored_history(r, self.format, self.repository, key, rules.needs),
         )
         # what a file is made of has rules and times of its own
         trials, gil = Trials(rules, judge.decide, each=self.origins is not None), GilReleaser()

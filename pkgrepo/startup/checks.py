@@ -18,6 +18,7 @@ from pkgrepo.management.api.names import get_format
 from pkgrepo.management.repositories.definitions import define
 from pkgrepo.oidc.issuers import Issuers
 from pkgrepo.repositories.clock import seconds_of
+from pkgrepo.sigstore.roots import root_of
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
 from pkgrepo.storage.catalog.people.users import find_user_by_name, has_users
 from pkgrepo.storage.catalog.server.storages import find_storage
@@ -36,6 +37,10 @@ def start_problems(core: Core, config: Config) -> Iterator[str]:
         if problem is not None and not description.startswith("systemd:"):
             yield problem
     yield from _certificate_problems(config)
+    try:
+        root_of(config.auth.trusted_root)
+    except Invalid as error:
+        yield f"auth.trusted_root: {error}"
     if config.traces.endpoint:
         try:
             spans_module()

@@ -13,7 +13,15 @@ from pkgrepo.formats.npm.inside import look
 from pkgrepo.formats.npm.packument.document import FULL, SHORT
 from pkgrepo.formats.npm.packument.requests import Caches
 from pkgrepo.formats.npm.packument.splicing import KINDS, find_latest, make_packuments, read_parts, rewind, splice
-from pkgrepo.formats.npm.proxied.upstream import packument_question, read_declared, release_of, restore_packument
+from pkgrepo.formats.npm.provenance import ATTESTS
+from pkgrepo.formats.npm.proxied.normaliser import kept_text
+from pkgrepo.formats.npm.proxied.upstream import (
+    attestations_question,
+    packument_question,
+    read_declared,
+    release_of,
+    restore_packument,
+)
 from pkgrepo.formats.npm.publish.requests import approved
 from pkgrepo.formats.npm.ranges import RANGES, accepts
 from pkgrepo.formats.npm.token_exchange import PREFIX, ROOT_EXCHANGES
@@ -23,7 +31,7 @@ from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
 from pkgrepo.model import RepositoryType, Version
 from pkgrepo.proxy.caching.questions import restored_document_of
-from pkgrepo.proxy.format import Proxied
+from pkgrepo.proxy.format import OwnFacts, Proxied
 from pkgrepo.repositories.format import Layout, PackageUrls, VersionKinds
 from pkgrepo.repositories.policy.judge import Declares
 from pkgrepo.repositories.semver import is_prerelease, padded
@@ -68,6 +76,7 @@ def npm() -> Format:
         single_file=True,
         runs_at_install=lambda meta, _paths: bool(meta.get("hasInstallScript")) if meta else None,
         inside=look,
+        attests=ATTESTS,
         accepts=accepts,
         ranges=RANGES,
         ecosystem=ECOSYSTEM,
@@ -97,6 +106,7 @@ def npm() -> Format:
             make_release=release_of,
             kinds=KINDS.__getitem__,
             declares=Declares((FULL,), read_declared),
+            own_facts=OwnFacts(attestations=attestations_question, attestations_in=lambda top: kept_text(top).encode()),
             read_parts=read_parts,
             splice=splice,
             rewind=rewind,

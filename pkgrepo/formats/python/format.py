@@ -17,6 +17,7 @@ from pkgrepo.formats.python.index.requests import IndexCaches
 from pkgrepo.formats.python.inside import look
 from pkgrepo.formats.python.mirrored import MIRRORED
 from pkgrepo.formats.python.names import METADATA, normalise
+from pkgrepo.formats.python.provenance import ATTESTS
 from pkgrepo.formats.python.proxied.upstream import (
     container_of,
     described_by,
@@ -73,6 +74,7 @@ def python() -> Format:
         # setup.py, or the build backend, of a source distribution
         runs_at_install=lambda _meta, files: not any(each.endswith(".whl") for each in files) if files else None,
         inside=look,
+        attests=ATTESTS,
         accepts=accepts,
         ecosystem=Ecosystem(
             name=names.ECOSYSTEM, package_key=normalise, sort=versions.bound_key, builds=versions.builds

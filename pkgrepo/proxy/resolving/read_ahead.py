@@ -74,7 +74,7 @@ class ReadAhead:
         the rest is read some time later.
         """
         file_of = self._proxied[member.repository.format].own_facts.file_of
-        if not self._versions or not self._own.asked(judge) or (judge.rules.at_ms is not None and file_of is None):
+        if not self._versions or not self._own.reads(judge) or (judge.rules.at_ms is not None and file_of is None):
             return judge
         stamp = (member.serial, judge.rules.stamp)
         place = member.repository.id, member.request.key
@@ -87,7 +87,7 @@ class ReadAhead:
         work = self._done.get(place, stamp, partial(read, member, judge))
         with suppress(LateError):
             await Deferred.fromCoroutine(work).addTimeout(LONGEST_S, self._reactor)
-        return await self._judges.of(flat, judge.rules.package) or judge
+        return await self._judges.of(flat, judge.rules.package, (member.request, member.held)) or judge
 
     async def read_stored(self, flat: FlatMember, judge: Judge) -> Judge:
         """
@@ -96,7 +96,7 @@ class ReadAhead:
         What is left is read the next time, and when it is asked for.
         """
         repository, package = flat.repository, judge.rules.package
-        if not self._own.asked(judge):
+        if not self._own.reads(judge):
             return judge
         serial = await self._catalog.look(package_serial, repository.id, package) or 0
         place, stamp = (repository.id, package), (serial, judge.rules.stamp)

@@ -244,7 +244,7 @@ class Resolver:
         return evolve(member, opens_ms=member.judge.rules.next_change_ms(times, member.judge.now_ms))
 
     async def _with_judge(self, flat: FlatMember, member: UpstreamMember, *, ahead: bool) -> UpstreamMember:
-        judge = await self._judges.of(flat, member.request.package_key)
+        judge = await self._judges.of(flat, member.request.package_key, (member.request, member.held))
         if judge is None:
             return member
         if ahead:

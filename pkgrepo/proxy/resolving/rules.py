@@ -31,13 +31,14 @@ from pkgrepo.proxy.addressed.request import FileRequest
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember
+from pkgrepo.proxy.resolving.histories import Histories, Listed
 from pkgrepo.proxy.resolving.own_facts import OwnFactsOfFiles, asked_of_files, of_former, without_former
 from pkgrepo.proxy.resolving.owners import check_reserved
 from pkgrepo.proxy.trace import HiddenVersion, StepKind, Trace
 from pkgrepo.repositories.advisories.known import KnownAdvisories
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.format import StoredFormat
-from pkgrepo.repositories.policy.conditions import CACHED, CONTENTS, HOSTED
+from pkgrepo.repositories.policy.conditions import CACHED, CONTENTS, HOSTED, TRUST
 from pkgrepo.repositories.policy.effective import CompanionRules, origin_of
 from pkgrepo.repositories.policy.facts import advisories_on, known_contents
 from pkgrepo.repositories.policy.judge import Judge, Origins
@@ -88,8 +89,10 @@ class MemberJudges:
         return self.loaded and "advisories" in rules.needs
 
     def _own(self, rules: PackageRules) -> frozenset[Datum]:
-        """The data that only files tell; contents are if rules ask for them."""
+        """The data that only files tell; contents and attestations are if rules ask for them."""
         inside = rules.needs & CONTENTS if self.format.inside is not None else NOTHING_UNREAD
+        if self.format.attests is not None:
+            inside |= rules.needs & TRUST
         return inside if self.proxied is None else self.proxied.own_facts.data | inside
 
     def _asks_files(self, rules: PackageRules) -> bool:
@@ -99,7 +102,8 @@ class MemberJudges:
 
 class PolicyJudges:
     """
-    Makes judges; ``formats``, and what is ``proxied`` of them, are by name. ``known``: None knows none.
+    Makes judges; ``formats``, and what is ``proxied`` of them, are by name. ``known``: None knows none. ``histories``
+    are those of who published the versions of packages.
 
     It also notes what they find to be hidden by facts, for lists over all packages.
     """
@@ -111,7 +115,9 @@ class PolicyJudges:
         formats: Mapping[str, StoredFormat],
         known: KnownAdvisories | None = None,
         proxied: Mapping[str, Proxied] = MappingProxyType({}),
+        histories: Histories | None = None,
     ) -> None:
+        self._histories = histories
         self._catalog = catalog
         self._clock = clock
         self._formats = formats
@@ -149,14 +155,22 @@ class PolicyJudges:
             with suppress(StorageFull, StorageFailed):  # which the catalog has logged
                 await self._catalog.write(put_judged, *place, found, whole=whole)
 
-    async def of(self, flat: FlatMember, package: str) -> Judge | None:
-        """The judge of a package (a key) of a member; None if no rule is about it."""
+    async def of(self, flat: FlatMember, package: str, listed: Listed | None = None) -> Judge | None:
+        """
+        The judge of a package (a key) of a member; None if no rule is about it.
+
+        ``listed`` is the document of the upstream that is judged; without it, that which clients have got.
+        """
         rules = None if flat.policy is None else flat.policy.of(package)
         if rules is None:
             return None
         judges = await self.of_member(flat, advisories="advisories" in rules.needs)
         made: Judge | None = judges(None, package)
-        return await self._catalog.scan(judges, package) if judges.asks_more(rules) else made
+        judge = await self._catalog.scan(judges, package) if judges.asks_more(rules) else made
+        if judge is None or self._histories is None or not rules.needs & TRUST or judge.format.attests is None:
+            return judge
+        history = await self._histories.of(flat.repository, package, listed)
+        return evolve(judge, history=history, root=self._histories.root.id)
 
     async def of_member(self, flat: FlatMember, *, advisories: bool = True) -> MemberJudges:
         """
@@ -303,7 +317,7 @@ class FileRules:
         if judge is None:
             return
         judge = await self._own.of_kept(judge, file)
-        if judge.origins is not None and judge.rules.needs & CONTENTS:
+        if judge.origins is not None and judge.rules.needs & (CONTENTS | TRUST):
             unread = await self._catalog.look(judge.origins.unread, file)
             if unread is not None:
                 await self._own.of_kept(*unread)

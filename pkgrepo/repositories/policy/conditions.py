@@ -15,6 +15,7 @@ from pkgrepo.model.advisories import SEVERITIES, Advisory
 from pkgrepo.repositories.version_ranges import Test
 
 from .schema import Action, Datum, Order, PolicyRule, needs_of, time_ms, until_ms, version_of
+from .trust import Trust
 
 DAY_MS: Final = 24 * 3600 * 1000
 SERVER: Final = "the server"  # the owner of rules for all repositories
@@ -22,6 +23,7 @@ HOSTED: Final = "hosted"
 CACHED: Final = "cached"
 DECLARED: Final[frozenset[Datum]] = frozenset({"licences", "install_scripts"})  # what only metadata tell
 CONTENTS: Final[frozenset[Datum]] = frozenset({"contents"})
+TRUST: Final[frozenset[Datum]] = frozenset({"trust"})
 OF_BYTES: Final[frozenset[Datum]] = CONTENTS | {"digests"}  # what is read of the bytes of a file
 PUBLICATION: Final = "the time of publication"
 CALLED: Final[Mapping[Datum, str]] = {  # in sentences
@@ -30,6 +32,7 @@ CALLED: Final[Mapping[Datum, str]] = {  # in sentences
     "advisories": "whether it has vulnerabilities",
     "install_scripts": "whether it runs a program when it is installed",
     "contents": "what it has inside",
+    "trust": "who published it, or what was before it",
     "labels": "labels",
 }
 
@@ -43,8 +46,9 @@ class Facts:
     digest. ``published_ms``, ``licences``, ``install_scripts`` and ``advisories`` are None if they are not known. With
     ``first_seen`` the upstream gives no date, and ``published_ms`` is when this server first saw it. There may be
     further ``advisories`` unless they are ``complete``. ``contents`` are what its bytes have inside, None if
-    these were not read, or could not be. ``unread`` are data that the file tells, and which were not
-    read for this question: whether they are missing is decided when the file is asked for.
+    these were not read, or could not be. ``trust`` is None if it is not known what is claimed. ``unread`` are data that
+    the file tells, and which were not read for this question: whether they are missing is decided when the file is
+    asked for.
     ``digests`` are those of the file, of all files of a version, or of a manifest and those around it, as
     ``sha256:<hex>``. ``source`` is ``HOSTED`` or ``CACHED``; ``route`` is the name of the upstream's route. ``labels``
     are those of an image for each of its platforms, None for one whose labels are not known.
@@ -64,6 +68,7 @@ class Facts:
     install_scripts: bool | None = None
     contents: frozenset[str] | None = None
     advisories: Sequence[Advisory] | None = None
+    trust: Trust | None = None
     labels: Sequence[Mapping[str, str] | None] = ()
     added_ms: int | None = None
     unreadable: bool = False
@@ -79,11 +84,13 @@ class Match:
     Whether a rule is ``met``, and when that ends by itself (None: never).
 
     ``missing`` are the data that are not known, as words: it is met by that, or is not since it lets that pass.
+    ``because`` says what was found, as a clause, where the rule alone does not tell.
     """
 
     met: bool
     missing: str = ""
     opens_ms: int | None = None
+    because: str = ""
 
 
 NOT_MET: Final = Match(False)
@@ -185,6 +192,7 @@ class CompiledRule:
             "advisories": lambda facts, _now_ms: self._fits_advisory(facts),
             "install_scripts": lambda facts, _now_ms: self._fits_scripts(facts),
             "contents": lambda facts, _now_ms: self._fits_contents(facts),
+            "trust": lambda facts, _now_ms: self._fits_trust(facts),
             "labels": lambda facts, _now_ms: self._fits_labels(facts),
         }
         return [(datum, test) for datum, test in tests.items() if datum in self.needs]
@@ -216,7 +224,7 @@ class CompiledRule:
         words = " and ".join(CALLED[each] for each in missing)
         if all(self._counts_missing(each, facts) for each in missing):
             opens = [each for each in (self.ends_ms, self._old_ms(facts)) if each is not None]
-            return Match(True, words, min(opens, default=None))
+            return Match(True, words, min(opens, default=None), self._because(facts))
         return Match(False, words)
 
     def _old_ms(self, facts: Facts) -> int | None:
@@ -240,7 +248,7 @@ class CompiledRule:
     def _counts_missing(self, datum: Datum, facts: Facts) -> bool:
         if datum in facts.unread:
             return False
-        if facts.unreadable and datum in DECLARED:
+        if facts.unreadable and datum in DECLARED | TRUST:
             return True
         stated = self.placed.rule.missing
         return stated != "allow" if stated is not None else datum == "age"
@@ -289,6 +297,16 @@ class CompiledRule:
 
     def _fits_contents(self, facts: Facts) -> bool | None:
         return None if facts.contents is None else not facts.contents.isdisjoint(self.placed.rule.match.contents)
+
+    def _fits_trust(self, facts: Facts) -> bool | None:
+        wanted = self.placed.rule.match.trust
+        return None if facts.trust is None or wanted is None else facts.trust.is_below(wanted)
+
+    def _because(self, facts: Facts) -> str:
+        wanted = self.placed.rule.match.trust
+        if wanted is None or facts.trust is None or not facts.trust.is_below(wanted):
+            return ""
+        return facts.trust.why(wanted)
 
     def _fits_labels(self, facts: Facts) -> bool | None:
         """Whether the labels of some platform fit; all that the rule names have to be there."""

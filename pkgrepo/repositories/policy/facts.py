@@ -19,7 +19,7 @@ from pkgrepo.storage.catalog.file_facts import LOCKED, FileFacts, Known, facts_o
 from pkgrepo.storage.catalog.images.relations import Relations
 from pkgrepo.storage.catalog.rows import to_ms
 
-from .conditions import CACHED, CONTENTS, HOSTED, Facts
+from .conditions import CACHED, CONTENTS, HOSTED, TRUST, Facts
 from .schema import Datum, Order, PolicyRule, ServingPolicy, check_rules, find_faults, stamped
 
 NAMED_DIGESTS: Final = ("sha256", "sha512", "sha1", "md5")
@@ -32,6 +32,9 @@ UNREADABLE: Final = "pkgrepo:unreadable"
 PUBLISHED: Final = "pkgrepo:published_ms"
 
 
+NOTHING_TOLD: Final = FileFacts()
+
+
 def order_of(format_: StoredFormat) -> Order:
     """What rules need of a format."""
     is_image = format_.images is not None
@@ -42,6 +45,7 @@ def order_of(format_: StoredFormat) -> Order:
         "advisories": format_.ecosystem is not None,
         "install_scripts": format_.runs_at_install is not None,
         "contents": format_.inside is not None,
+        "trust": format_.attests is not None,
         "labels": is_image,
     }
     tells = frozenset(datum for datum, there in has.items() if there)
@@ -124,11 +128,12 @@ def declared(format_: StoredFormat, meta: Mapping[str, Any], paths: Sequence[str
 
 
 def known_contents(r: Reader, format_: StoredFormat, package: str, needs: frozenset[Datum]) -> Known:
-    """What is known of what the files of a package (a key) have inside, by their names, if rules ask for that."""
-    if not needs & CONTENTS or format_.inside is None:
+    """What is known of what the files of a package (a key) have inside, and of attestations, if rules ask for that."""
+    if not needs & (CONTENTS | TRUST) or (format_.inside is None and format_.attests is None):
         return {}
     _, found = facts_of_package(r, format_.name, package)
-    return {name: FileFacts(contents=each.contents) for name, each in found.items() if each.contents is not None}
+    own = {name: FileFacts(contents=each.contents, attested=each.attested) for name, each in found.items()}
+    return {name: each for name, each in own.items() if each != NOTHING_TOLD}
 
 
 def with_own(facts: Facts, own: FileFacts | None) -> Facts:

@@ -20,16 +20,19 @@ from pkgrepo.errors import Invalid
 from pkgrepo.failure_log import FailureLog
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Repository, RepositoryType, Version
+from pkgrepo.repositories.attestations import Claim, Rank
 from pkgrepo.repositories.format import Companion, DerivedFrom, StoredFormat
-from pkgrepo.storage.catalog.file_facts import FileFacts, Known, names_of, place_of
+from pkgrepo.storage.catalog.file_facts import FileFacts, Known, attested_name, name_of, names_of, place_of
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.rows import to_ms
 
-from .conditions import CACHED, CONTENTS, DECLARED, HOSTED, Facts
+from .conditions import CACHED, CONTENTS, DECLARED, HOSTED, TRUST, Facts
 from .effective import CompanionRules
 from .facts import advisories_on, declared, digests_of, facts_of_version, known_contents, with_advisories, with_own
+from .histories import stored_history
 from .rules import SERVED, PackageRules, Verdict
 from .schema import Datum
+from .trust import History, Trust
 
 _failures: Final = FailureLog(Logger(), "what an upstream lists is refused, as its metadata cannot be read")
 
@@ -173,8 +176,11 @@ class Origins:
             return None
         known = advisories_on(reader, self.format, package) if self.loaded and "advisories" in rules.needs else None
         facts = known_contents(reader, self.format, package, rules.needs)
-        own = rules.needs & CONTENTS
-        return Judge(self.format, rules, self.parent, self.now_ms, known, self.complete, own=own, facts=facts)
+        own = rules.needs & (CONTENTS | TRUST)
+        history = stored_history(reader, self.format, self.parent, package, rules.needs)
+        return Judge(
+            self.format, rules, self.parent, self.now_ms, known, self.complete, own=own, facts=facts, history=history
+        )
 
 
 @frozen(eq=False)
@@ -186,7 +192,8 @@ class Judge:
     ``declares`` is where documents of upstreams have metadata, if the rules ask for these. ``origins`` decide about
     what is derived from the parent of a companion. ``own`` are the data that only files tell, and
     ``facts`` what they tell as far as it is known, by their names, at a serial; see
-    L{pkgrepo.storage.catalog.file_facts}.
+    L{pkgrepo.storage.catalog.file_facts}. ``history`` is how far versions of the package were trusted, if the rules ask
+    for that and it is known; ``root`` is the id of the trusted root by which attestations are verified.
     """
 
     format: StoredFormat
@@ -200,6 +207,8 @@ class Judge:
     own: frozenset[Datum] = frozenset()
     facts: Known = MappingProxyType({})
     facts_serial: int | None = None
+    history: History | None = None
+    root: str = ""
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -276,7 +285,32 @@ class Judge:
         )
         files = entry.files if self.facts else ()
         names = [name for each in files for name in names_of(each.digests, self.member.id, each.path)]
-        return self._with_advisories(self._with_own(facts, entry.version, names, digests=True))
+        facts = self._with_own(facts, entry.version, names, digests=True)
+        if "trust" in self.rules.needs and self.format.attests is not None and entry.files and not unreadable:
+            claim = self.format.attests.claim(meta, [each.path for each in entry.files])
+            facts = self._with_trust(facts, claim, entry.files[0].path, names)
+        return self._with_advisories(facts)
+
+    def _with_trust(self, facts: Facts, claim: Claim, path: str, names: Sequence[str]) -> Facts:
+        """The facts with those of who published the file at a path."""
+        version, kinds = next(iter(facts.versions), ""), self.format.versions
+        known = (self.facts.get(attested_name(each, path)) for each in names)
+        found = (each.attested for each in known if each is not None and each.attested is not None)
+        attested = next((each for each in found if each.holds(self.root, self.now_ms)), None)
+        if attested is not None and attested.verified and not claim.provenance:
+            claim = Claim(max(claim.rank, Rank.PROVENANCE), provenance=True)
+        trust = Trust(claim, attested)
+        if self.history is not None:
+            prerelease = kinds is not None and kinds.prerelease(version)
+            dated = not facts.first_seen
+            trust = self.history.compare(trust, version, facts.published_ms, prerelease=prerelease, dated=dated)
+        facts = evolve(facts, trust=trust)
+        return facts if self.needs_attestation(facts) else evolve(facts, unread=facts.unread - TRUST)
+
+    def needs_attestation(self, facts: Facts) -> bool:
+        """Whether the attestation of a file must be read to judge it: what is claimed of it does not decide."""
+        wanted = {each.placed.rule.match.trust for each in self.rules.rules}
+        return facts.trust is not None and any(facts.trust.is_open(each) for each in wanted if each is not None)
 
     def _with_own(self, facts: Facts, version: str, names: Sequence[str], *, digests: bool = False) -> Facts:
         """The facts with those that files tell of themselves; digests of these only if they are asked for."""
@@ -329,7 +363,10 @@ class Judge:
         """The facts of a file. What goes with another file (``main``) is as old as that, and judged as it."""
         facts = facts_of_version(self.format, self.member, self.rules.package, version, [main])
         hosted = self.member.type is RepositoryType.HOSTED
-        facts = self._with_own(facts, version.text, [f"sha256:{main.sha256}"])
+        names = [*dict.fromkeys((f"sha256:{main.sha256}", name_of(main.digests, "")))]
+        facts = self._with_own(facts, version.text, names)
+        if "trust" in self.rules.needs and self.format.attests is not None and not facts.unreadable:
+            facts = self._with_trust(facts, self._claim_of(reader, version, main), main.path, names)
         return self._with_advisories(
             evolve(
                 facts,
@@ -338,6 +375,17 @@ class Judge:
                 decision=None if self.origins is None else self.origins.decision(reader, main),
             )
         )
+
+    def _claim_of(self, reader: Reader, version: Version, main: File) -> Claim:
+        """What is claimed of a kept file: by the document that lists it, or by what is kept."""
+        attests = self.format.attests
+        assert attests is not None, "rules ask for what there is"
+        listed = None if self.history is None else self.history.claims.get(main.path)
+        if listed is not None:
+            return listed
+        beside = main.path + attests.suffix
+        there = files.find_file(reader, main.repository_id, beside) is not None
+        return attests.claim(version.meta, [main.path, beside] if there else [main.path])
 
     def _facts_beside_version(self, reader: Reader, file: File) -> Facts | None:
         """What is known of the version in whose folder a plain file lies; None if it lies in none."""

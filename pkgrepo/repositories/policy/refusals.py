@@ -47,6 +47,7 @@ class RuleRefused(PkgrepoError):  # noqa: N818 - named for what happened
         rule, verdict = self.placed.rule, self.verdict
         lifted = self.lifted_by
         missing = f" ({verdict.missing} is not known)" if verdict.missing else ""
+        missing = f"{missing} ({verdict.because})" if verdict.because else missing
         reason = f": {rule.reason}" if rule.reason else ""
         if verdict.denied is not None:
             return f"{self.name} was denied after a quarantine{reason}; {lifted} can approve it"

@@ -43,7 +43,7 @@ from pkgrepo.model import DatedView, Repository
 from pkgrepo.repositories.version_ranges import WILD
 from pkgrepo.storage.catalog.server.judged import Judged
 
-from .conditions import DAY_MS, DECLARED, OF_BYTES, CompiledRule, Facts, LaterRule, Match, Placed
+from .conditions import DAY_MS, DECLARED, OF_BYTES, TRUST, CompiledRule, Facts, LaterRule, Match, Placed
 from .schema import Action, Datum, Order, PolicyRule
 
 MOST_KEPT: Final = 1024  # packages whose rules are kept, of one set
@@ -67,7 +67,8 @@ class Verdict:
     the data that are not known and by which the rule decided. ``opens_ms`` is when it will be served without any
     change: None for never, and if it is served. ``warned`` are the rules that count it. ``passed`` are those that did
     not refuse or count it since data are not known, with these. ``version`` is what it is called. ``of`` is the
-    repository, and the package there, of what something is derived from, if that was decided on.
+    repository, and the package there, of what something is derived from, if that was decided on. ``because`` says what
+    was found, as a clause, where the rule alone does not tell.
     """
 
     by: Placed | None = None
@@ -79,6 +80,7 @@ class Verdict:
     passed: tuple[tuple[Placed, str], ...] = ()
     version: str = ""
     of: tuple[Repository, str] | None = None
+    because: str = ""
 
     @property
     def served(self) -> bool:
@@ -137,6 +139,7 @@ class PackageRules:
             by=first.placed,
             waits=action == "quarantine",
             missing=match.missing,
+            because=match.because,
             opens_ms=None if None in opens else max(each for each in opens if each is not None),
             warned=tuple(warned),
             passed=tuple(passed),
@@ -156,7 +159,7 @@ class PackageRules:
     @property
     def reads_metadata(self) -> bool:
         """Whether they ask for what only metadata tell."""
-        return bool(self.needs & DECLARED)
+        return bool(self.needs & (DECLARED | TRUST))
 
     def next_change_ms(self, published: Iterable[int | None], now_ms: int) -> int | None:
         """When time alone changes a verdict next, of things that were published then; None: never."""
@@ -212,7 +215,7 @@ class RuleSet:
     @property
     def reads_metadata(self) -> bool:
         """Whether any rule asks for what only metadata tell."""
-        return any(each.needs & DECLARED for each in self.rules)
+        return any(each.needs & (DECLARED | TRUST) for each in self.rules)
 
     @property
     def reads_bytes(self) -> bool:

@@ -22,6 +22,8 @@ from pkgrepo.model.advisories import SEVERITIES
 from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.version_ranges import NO_VERSIONS, WILD, Ranges
 
+from .trust import Wanted
+
 MOST_RULES: Final = 200  # of a repository, or of the server
 MOST_PATTERNS: Final = 1000  # of one rule
 MOST_LABELS: Final = 50  # of one rule
@@ -30,16 +32,17 @@ NAMED: Final = re.compile(r"[A-Z][A-Za-z0-9]*-[A-Za-z0-9:._-]{1,80}")  # the id 
 
 _SEPARATORS: Final = re.compile(r"[-_.]+")  # PEP 503
 
-Datum = Literal["age", "licences", "advisories", "install_scripts", "contents", "labels", "digests"]
+Datum = Literal["age", "licences", "advisories", "install_scripts", "contents", "trust", "labels", "digests"]
 # What may not be known of a version. Digests are: what no document announces is read from the file before it is sent.
 MISSABLE: Final[frozenset[Datum]] = frozenset(
-    {"age", "licences", "advisories", "install_scripts", "contents", "labels"}
+    {"age", "licences", "advisories", "install_scripts", "contents", "trust", "labels"}
 )
 _NEVER: Final[Mapping[Datum, str]] = {
     "licences": "images declare no licence; a label may name one",
     "advisories": "no database of vulnerabilities has records of what this format has",
     "install_scripts": "of no package of this format it is known whether it runs a program when it is installed",
     "contents": "nothing looks into the files of this format",
+    "trust": "of no package of this format it is known who attests it",
     "labels": "only images have labels",
 }
 
@@ -91,6 +94,14 @@ class RuleMatch(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_de
             "executable or native_binary; any of several. The whole file is read before its first byte is sent."
         ),
     ] = []
+    trust: Annotated[
+        Wanted | None,
+        meaning(
+            "What is trusted less: fell, it is known less well who published it than of a version before it (a staged "
+            "publish with an approval, a trusted publisher with provenance, provenance, or nothing of these); none, it "
+            "has no provenance. Provenance is verified before the first byte is sent."
+        ),
+    ] = None
     labels: Annotated[
         Annotated[dict[Pattern, Pattern], Meta(max_length=MOST_LABELS)],
         meaning("Labels of an image, each with a pattern of its value; all of them, on any of its platforms."),
@@ -177,6 +188,7 @@ def needs_of(match: RuleMatch) -> frozenset[Datum]:
         "advisories": bool(match.advisories),
         "install_scripts": match.install_scripts is not None,
         "contents": bool(match.contents),
+        "trust": match.trust is not None,
         "labels": bool(match.labels),
         "digests": bool(match.digests),
     }

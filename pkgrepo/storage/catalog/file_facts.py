@@ -23,13 +23,39 @@ PAGE: Final = 1000  # rows that one query reads
 STRONG: Final = ("sha256", "sha512")  # digests that nobody can give to another file
 
 
+class Attested(msgspec.Struct, frozen=True, omit_defaults=True):
+    """
+    What the attestation of a file was found to be, by the trusted root with the id ``root``.
+
+    Of one that is ``verified``, ``signer`` is the name in the certificate, and the others are what that names: the
+    ``issuer`` of the identity token, the ``repository`` of the source (URL), its ``ref`` and ``commit``, and the
+    ``workflow`` (URL). Else ``why`` says, as a clause, why it is not; until then (ms) if it was not there.
+    """
+
+    root: str
+    verified: bool = False
+    why: str = ""
+    until_ms: int | None = None
+    predicate_type: str = ""
+    signer: str = ""
+    issuer: str = ""
+    repository: str = ""
+    workflow: str = ""
+    ref: str = ""
+    commit: str = ""
+
+    def holds(self, root: str, now_ms: int) -> bool:
+        """Whether this is still known, by the trusted root with an id; an empty id is any."""
+        return (self.until_ms is None or now_ms < self.until_ms) and root in ("", self.root)
+
+
 class FileFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """
     What a file says of itself; None is what was not asked of it, or what its format cannot tell.
 
     ``contents`` are words for what its bytes have inside, which are ``LOCKED`` alone if that cannot be read.
-    ``digests`` are its own, as ``sha256:<hex>``; ``published_ms`` is when it says that it was published. Of what is
-    ``unreadable`` nothing else is known.
+    ``digests`` are its own, as ``sha256:<hex>``; ``published_ms`` is when it says that it was published. ``attested``
+    is what others say of it. Of what is ``unreadable`` nothing else is known.
     """
 
     licences: tuple[str, ...] | None = None
@@ -38,6 +64,7 @@ class FileFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     digests: tuple[str, ...] = ()
     unreadable: bool = False
     published_ms: int | None = None
+    attested: Attested | None = None
 
 
 LOCKED: Final = ("locked",)  # what is said of the contents of a file that cannot be looked into
@@ -66,6 +93,11 @@ def names_of(digests: Mapping[str, str], repository_id: int, path: str) -> tuple
     """The names of a listed file: for what another file says of it, and for what its bytes say, which counts more."""
     name = name_of(digests, place_of(repository_id, path))
     return described_name(name, repository_id), name
+
+
+def attested_name(name: str, path: str) -> str:
+    """The name of a file for what is attested of it under the name that it has at a path."""
+    return f"{name} {path.rpartition('/')[2]}"
 
 
 def described_name(name: str, repository_id: int) -> str:

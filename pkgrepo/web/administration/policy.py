@@ -33,6 +33,7 @@ EDITOR: Final = RuleEditor(
             "match": {"contents": ["install_script", "pth"], "source": "cached"},
             "action": "quarantine",
         },
+        "trust fell": {"name": "trust fell", "match": {"trust": "fell", "source": "cached"}, "action": "quarantine"},
         "install scripts": {"name": "install scripts", "match": {"install_scripts": True}, "action": "warn"},
     },
     list,

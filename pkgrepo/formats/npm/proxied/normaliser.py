@@ -303,6 +303,6 @@ def _keep(source: bytes, needed: str) -> Normalised:
     return Normalised(top={_BODY: text}, entries=iter(()))
 
 
-def kept_text(top: dict[str, str]) -> str:
+def kept_text(top: Mapping[str, str]) -> str:
     """The document in the top of its parts."""
     return top[_BODY]

@@ -108,12 +108,18 @@ def make_release(name: str, entry: Entry, source: FileSource, blob: BlobInfo) ->
     )
 
 
+class _Dist(msgspec.Struct):
+    attestations: Any = None
+
+
 class _Declared(msgspec.Struct):
     """What rules ask of a manifest. Its other fields are not decoded: they may be more than this server can read."""
 
     license: Any = None
     licenses: Any = None
     hasInstallScript: Any = None
+    npmUser: Any = msgspec.field(default=None, name="_npmUser")
+    dist: _Dist | None = None
 
 
 _decode_declared = msgspec.json.Decoder(_Declared).decode
@@ -121,7 +127,8 @@ _decode_declared = msgspec.json.Decoder(_Declared).decode
 
 def read_declared(fragments: Mapping[str, bytes]) -> Mapping[str, Any]:
     """
-    What a fragment in the full form says of the licence of a version, and of scripts at its installation.
+    What a fragment in the full form says of the licence of a version, of scripts at its installation, and of who
+    published it.
 
     :raises Invalid: it cannot be decoded
     """
@@ -130,8 +137,14 @@ def read_declared(fragments: Mapping[str, bytes]) -> Mapping[str, Any]:
         found = _decode_declared(body)
     except ERRORS as error:
         raise Invalid(f"a manifest cannot be read: {describe(body, error)}") from error
-    declared = {key: value for key, value in msgspec.structs.asdict(found).items() if value is not None}
-    return {"hasInstallScript": False, **declared}
+    declared = {
+        "license": found.license,
+        "licenses": found.licenses,
+        "hasInstallScript": found.hasInstallScript,
+        "_npmUser": found.npmUser,
+        "dist": None if found.dist is None else {"attestations": found.dist.attestations},
+    }
+    return {"hasInstallScript": False, **{key: value for key, value in declared.items() if value is not None}}
 
 
 def _read_manifest(entry: Entry) -> Mapping[str, Any]:
@@ -156,7 +169,8 @@ def _read_manifest(entry: Entry) -> Mapping[str, Any]:
 def _declared(entry: Entry) -> Mapping[str, Any]:
     """What rules ask of a manifest, of which it may be all that is kept."""
     try:
-        return {key: value for key, value in read_declared(entry.fragments).items() if value is not False}
+        declared = read_declared(entry.fragments)
+        return {key: value for key, value in declared.items() if value is not False and key != "dist"}
     except Invalid:
         return {UNREADABLE: True}
 

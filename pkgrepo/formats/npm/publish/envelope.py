@@ -23,8 +23,9 @@ from pkgrepo.formats.npm.publish.sent_document import SentDocument
 from pkgrepo.formats.npm.publish.tarball import TarballContents
 from pkgrepo.gateway.responses.content import SMALL
 from pkgrepo.model import Pipeline
-from pkgrepo.oidc.provenance import STATEMENT, Signed, check_signer
+from pkgrepo.oidc.provenance import Signed, check_signer
 from pkgrepo.repositories.semver import Version
+from pkgrepo.sigstore.bundles import STATEMENT
 from pkgrepo.untrusted.strict_json import decode_as
 from pkgrepo.untrusted.text import quoted
 

@@ -120,7 +120,7 @@ def _check(attestation: Attestation, filename: str, sha256: str) -> str:
     if len(statement.subject) != 1:
         raise Invalid(f"an attestation of {filename} has {len(statement.subject)} subjects instead of one", FIELD)
     subject = statement.subject[0]
-    if not _same_name(subject.name, filename):
+    if not same_name(subject.name, filename):
         raise Invalid(f"an attestation of {filename} is about {subject.name[:255]!a}", FIELD)
     if subject.digest.get("sha256", "").lower() != sha256:
         raise Invalid(f"an attestation of {filename} is about a file with another sha256 digest", FIELD)
@@ -142,7 +142,7 @@ def _check_signer(attestation: Attestation, pipeline: Pipeline, filename: str) -
     check_signer(pipeline, Signed(der, payload, signature), f"an attestation of {filename}", FIELD)
 
 
-def _same_name(subject: str, filename: str) -> bool:
+def same_name(subject: str, filename: str) -> bool:
     """Compare file names after normalising project and version, as PEP 740 does."""
     if subject == filename:
         return True

@@ -1,0 +1,179 @@
+"""
+Checks that a public log has a signature: an entry of Rekor 1, with what the log has signed of it.
+
+=====================  ============================================================================================
+part                   what it shows
+=====================  ============================================================================================
+promise                the log signed that it took the entry at that time (signed entry timestamp)
+proof and checkpoint   the entry is in a tree (RFC 6962 section 2.1.1) whose root the log has signed
+body                   the entry is about this signature, by this certificate, over this payload
+=====================  ============================================================================================
+
+The time comes from the promise, so that one is always needed. Entries of Rekor 2 have none: those are refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from pkgrepo.errors import Invalid
+from pkgrepo.untrusted.strict_json import ERRORS
+
+from .bundles import Bundle, LogEntry, Proof
+from .roots import LogKey, TrustedRoot
+
+_MOST_SIGNATURES: Final = 10  # of a checkpoint
+
+
+class _Hash(msgspec.Struct):
+    algorithm: str
+    value: str
+
+
+class _DsseSignature(msgspec.Struct):
+    signature: bytes
+    verifier: bytes
+
+
+class _DsseSpec(msgspec.Struct, rename="camel"):
+    payload_hash: _Hash
+    signatures: list[_DsseSignature]
+
+
+class _Dsse(msgspec.Struct, rename="camel", tag="dsse", tag_field="kind"):
+    api_version: str
+    spec: _DsseSpec
+
+
+class _IntotoSignature(msgspec.Struct, rename="camel"):
+    public_key: bytes
+    sig: bytes
+
+
+class _IntotoEnvelope(msgspec.Struct):
+    signatures: list[_IntotoSignature]
+
+
+class _IntotoContent(msgspec.Struct, rename="camel"):
+    envelope: _IntotoEnvelope
+    payload_hash: _Hash
+
+
+class _IntotoSpec(msgspec.Struct):
+    content: _IntotoContent
+
+
+class _Intoto(msgspec.Struct, rename="camel", tag="intoto", tag_field="kind"):
+    api_version: str
+    spec: _IntotoSpec
+
+
+_decode_body = msgspec.json.Decoder(_Dsse | _Intoto).decode
+
+
+def check_logged(bundle: Bundle, certificate: x509.Certificate, root: TrustedRoot) -> datetime:
+    """
+    Check that a trusted log has the signature of a bundle, by this certificate. Returns when it came there (aware UTC).
+
+    :raises Invalid: it has not
+    """
+    entry = bundle.entry
+    log, at = root.logs.get(entry.log_id), datetime.fromtimestamp(entry.integrated_s, UTC)
+    if log is None or not log.period.has(at):
+        raise Invalid("its entry is in a transparency log that is not trusted")
+    if not entry.promise:
+        raise Invalid("its entry in the transparency log has no signed time (it may be of a log of a newer kind)")
+    if not log.key.has_signed(entry.promise, _promised(entry)):
+        raise Invalid("the transparency log has not signed the time of its entry")
+    if entry.proof is not None and (bundle.needs_proof or entry.proof.checkpoint):
+        _check_proof(entry.body, entry.proof, log, entry.log_id)
+    elif bundle.needs_proof:
+        raise Invalid("it has no proof that the transparency log has its entry")
+    _check_body(bundle, certificate)
+    return at
+
+
+def _promised(entry: LogEntry) -> bytes:
+    """What the log signs of an entry when it takes it: canonical JSON (RFC 8785)."""
+    said = {
+        "body": base64.b64encode(entry.body).decode(),
+        "integratedTime": entry.integrated_s,
+        "logID": entry.log_id.hex(),
+        "logIndex": entry.index,
+    }
+    return msgspec.json.encode(said)
+
+
+def _check_proof(body: bytes, proof: Proof, log: LogKey, log_id: bytes) -> None:
+    if _root_of(body, proof) != proof.root:
+        raise Invalid("the proof that the transparency log has its entry is wrong")
+    note, separator, signatures = proof.checkpoint.partition("\n\n")
+    if not separator or not _is_signed(f"{note}\n".encode(), signatures, log, log_id):
+        raise Invalid("the transparency log has not signed the proof that it has its entry")
+    lines = note.split("\n")
+    # c2sp.org/tlog-checkpoint: origin, size, base64 of the root
+    if len(lines) < 3 or lines[1:3] != [str(proof.size), base64.b64encode(proof.root).decode()]:
+        raise Invalid("the transparency log has signed another tree than the one in the proof")
+
+
+def _root_of(body: bytes, proof: Proof) -> bytes | None:
+    """The root of the tree by the path of hashes (RFC 9162 2.1.3.2); None if the path is of another length."""
+    if proof.index >= proof.size:
+        return None
+    inner = (proof.index ^ (proof.size - 1)).bit_length()
+    border = (proof.index >> inner).bit_count()
+    if len(proof.hashes) != inner + border:
+        return None
+    found = hashlib.sha256(b"\x00" + body).digest()
+    for level, each in enumerate(proof.hashes):
+        left = level >= inner or proof.index >> level & 1
+        found = hashlib.sha256(b"\x01" + (each + found if left else found + each)).digest()
+    return found
+
+
+def _is_signed(note: bytes, signatures: str, log: LogKey, log_id: bytes) -> bool:
+    """Whether the log is among those who signed a note (c2sp.org/signed-note)."""
+    for line in signatures.split("\n")[:_MOST_SIGNATURES]:
+        if not line.startswith("\u2014 "):
+            continue
+        try:
+            data = base64.b64decode(line.rpartition(" ")[2], validate=True)
+        except ValueError:
+            continue
+        if data[:4] == log_id[:4] and log.key.has_signed(data[4:], note):
+            return True
+    return False
+
+
+def _check_body(bundle: Bundle, certificate: x509.Certificate) -> None:
+    """Check that the entry is about the signature of the bundle. :raises Invalid: it is about something else"""
+    try:
+        body = _decode_body(bundle.entry.body)
+        signed = _signed_by(body)
+    except ERRORS:
+        raise Invalid("its entry in the transparency log is of a kind that is not known") from None
+    payload = body.spec.payload_hash if isinstance(body, _Dsse) else body.spec.content.payload_hash
+    wanted = hashlib.sha256(bundle.payload).hexdigest()
+    if payload.algorithm != "sha256" or payload.value != wanted:
+        raise Invalid("its entry in the transparency log is about another statement")
+    pem = certificate.public_bytes(Encoding.PEM)
+    if [(signature, key.strip()) for signature, key in signed] != [(bundle.signature, pem.strip())]:
+        raise Invalid("its entry in the transparency log is about another signature")
+
+
+def _signed_by(body: _Dsse | _Intoto) -> Sequence[tuple[bytes, bytes]]:
+    """The signatures in an entry, with the keys that verify them (PEM). :raises ValueError: it is of another version"""
+    if isinstance(body, _Dsse) and body.api_version == "0.0.1":
+        return [(each.signature, each.verifier) for each in body.spec.signatures]
+    if isinstance(body, _Intoto) and body.api_version == "0.0.2":
+        found = body.spec.content.envelope.signatures
+        return [(base64.b64decode(each.sig, validate=True), each.public_key) for each in found]  # it is encoded twice
+    raise ValueError("another version")
