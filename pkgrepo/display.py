@@ -67,6 +67,12 @@ def duration(length: timedelta) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
+def lasting(seconds: float) -> str:
+    """How long something lasts that may be for weeks: ``4 h 12 min``, and whole days from two on: ``49 days``."""
+    days = int(seconds // 86400)
+    return plural(days, "day") if days > 1 else duration(timedelta(seconds=seconds))
+
+
 def latency(seconds: float | None) -> str:
     """A measured time in seconds, with parts of milliseconds: ``0.42 ms``, ``250 ms``, ``2.5 s``."""
     if seconds is None:

@@ -37,7 +37,7 @@ from pkgrepo.management.packages import (
 )
 from pkgrepo.management.packages import routes as packages
 from pkgrepo.management.packages.archives import Contents
-from pkgrepo.management.policy import advisories, freezes, osv, quarantine, recall, rehearsal, rules
+from pkgrepo.management.policy import advisories, drills, freezes, osv, quarantine, recall, rehearsal, rules
 from pkgrepo.management.projects import routes as projects
 from pkgrepo.management.repositories import configuration, contents, keys, uploads
 from pkgrepo.management.repositories import routes as repositories
@@ -113,6 +113,7 @@ ROOMS = (
     recall,
     backups,
     rehearsal,
+    drills,
     twins,
 )
 TABLES = (*(room.table for room in ROOMS), statistics.server_table, retention.server_table, twins.server_table)

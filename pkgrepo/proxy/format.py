@@ -14,6 +14,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import Fragment, Package, VersionState
 from pkgrepo.proxy.addressed.request import FileRequest
 from pkgrepo.proxy.caching.questions import DocumentRequest
+from pkgrepo.proxy.incidents.shapes import Drilled
 from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.proxy.remote_files import MakeRelease, RemoteFile
 from pkgrepo.repositories.past import package_past
@@ -200,7 +201,7 @@ class Proxied:
 
     ``version_of`` is the only version that a document is about, by its key; empty if it is about all. ``declares`` is
     where documents have the metadata of a version, such as its licence; None if none has any. ``own_facts`` is how
-    files tell what these do not.
+    files tell what these do not. ``drilled`` makes harmless packages for drills; None where no incident is known.
     """
 
     document_request: Callable[[str], DocumentRequest]
@@ -218,3 +219,4 @@ class Proxied:
     version_of: Callable[[str], str] = lambda _key: ""
     declares: Declares | None = None
     own_facts: OwnFacts = OwnFacts()
+    drilled: Drilled | None = None

@@ -51,7 +51,7 @@ async def rehearse(session: Session, file: IO[bytes], repository: str, days: int
     FILE has rules as JSON or TOML: a list of them, or an object with "rules", or with the "policy" of a repository; "-"
     reads it from the input. Exit code 1 if requests of some of the days are not known.
     """
-    body = {"rules": _read(file.read()), "days": days, "repository": repository}
+    body = {"rules": read_rules(file.read()), "days": days, "repository": repository}
     found = await session.client.change("POST", "policy", "rehearse", body=body, wait="true")
     if "refused" not in found:
         session.printer.done(f"The rehearsal goes on as job {found['job_id']}.", found)
@@ -71,7 +71,8 @@ async def rehearse(session: Session, file: IO[bytes], repository: str, days: int
         raise Unknown(found["problem"])
 
 
-def _read(data: bytes) -> Any:
+def read_rules(data: bytes) -> Any:
+    """The rules in a file, JSON or TOML, as ``rehearse`` says. :raises Invalid: it is neither"""
     found: Any
     try:
         found = json.loads(data)

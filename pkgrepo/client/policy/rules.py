@@ -53,6 +53,29 @@ async def set_rules(session: Session, place: str, file: Path) -> None:
     session.printer.done(f"{len(value['rules'])} rules hold for {place}", stored)
 
 
+@rules.command("suggest")
+@click.option("--format", "format_", default="", metavar="FORMAT", help="For repositories of this format.")
+@click.option("--exempt", multiple=True, metavar="PATTERN", help="Names that are served from the first minute.")
+@click.option("--write", "file", type=click.Path(path_type=Path), metavar="FILE", help="Write them to a new file.")
+@remote
+async def suggest_rules(session: Session, format_: str, exempt: tuple[str, ...], file: Path | None) -> None:
+    """
+    Show rules to begin with, as JSON that "pkgrepo rules set" takes.
+
+    "pkgrepo drill --rules FILE" tells what they would have done in published incidents.
+    """
+    found = await session.client.get("policy", "suggested", format=format_, exempt=" ".join(exempt))
+    if file is None:
+        session.printer.json(found)
+        return
+    try:
+        with file.open("x", encoding="utf-8") as target:
+            target.write(json.dumps(found, indent=2) + "\n")
+    except OSError as error:
+        raise Invalid(f"{file}: {error.strerror}") from None
+    session.printer.done(f"{len(found['rules'])} rules are in {file}", found)
+
+
 def _read(file: Path) -> list[Any]:
     """The rules in a file: a list, or an object with one. :raises Invalid: it has none"""
     try:

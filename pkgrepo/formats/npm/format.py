@@ -9,6 +9,7 @@ from pkgrepo.formats.npm import paths
 from pkgrepo.formats.npm.audit.matching import ECOSYSTEM
 from pkgrepo.formats.npm.change.requests import change_tag
 from pkgrepo.formats.npm.document_requests import take_file
+from pkgrepo.formats.npm.drilled import DRILLED
 from pkgrepo.formats.npm.inside import look
 from pkgrepo.formats.npm.packument.document import FULL, SHORT
 from pkgrepo.formats.npm.packument.requests import Caches
@@ -112,6 +113,7 @@ def npm() -> Format:
             rewind=rewind,
             latest_form=SHORT,
             latest=lambda _name, members: find_latest(members),
+            drilled=DRILLED,
         ),
         restore_documents=restored_document_of(packument_question, restore_packument),
         probes=lambda url: [(f"{url}/{each}", (200,)) for each in PROBES],

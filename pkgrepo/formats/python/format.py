@@ -8,6 +8,7 @@ from typing import Final
 from pkgrepo.auth.permissions.format_rights import HYPHENATED
 from pkgrepo.formats.python import names, versions
 from pkgrepo.formats.python.configuration import CONFIGURATIONS
+from pkgrepo.formats.python.drilled import DRILLED
 from pkgrepo.formats.python.imported import IMPORTED
 from pkgrepo.formats.python.index.indexing import KINDS, index_project, make_index, read_parts, rewind, splice
 from pkgrepo.formats.python.index.pages import JSON_PAGE
@@ -109,6 +110,7 @@ def python() -> Format:
             latest=_latest,
             containers=Containers(container_of=container_of, read_out=read_out, without=without_metadata),
             own_facts=OwnFacts(data=frozenset({"licences"}), read=read_own, described_by=described_by, main_of=main_of),
+            drilled=DRILLED,
         ),
         restore_documents=restored_document_of(page_question, restore_page),
         probes=index_probes,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pkgrepo.formats.rubygems import paths
+from pkgrepo.formats.rubygems.drilled import DRILLED
 from pkgrepo.formats.rubygems.index.gem_lists import GEM_LISTS
 from pkgrepo.formats.rubygems.index.indexing import KINDS, compact_versions, latest, read_parts, splice
 from pkgrepo.formats.rubygems.index.info import INFO
@@ -99,6 +100,7 @@ def ruby() -> Format:
             latest_form=INFO,
             latest=lambda _name, members: latest(members),
             own_facts=OwnFacts(data=frozenset({"licences", "install_scripts"}), read=read_own, main_of=main_of),
+            drilled=DRILLED,
         ),
         restore_documents=restored_document_of(info_question, restore_info),
         restore_lists=lambda reader, repository: [

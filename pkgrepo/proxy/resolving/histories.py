@@ -7,7 +7,7 @@ Rules hide nothing of it, so that no version can lower what others are compared 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -22,6 +22,7 @@ from pkgrepo.proxy.caching.documents import Documents
 from pkgrepo.proxy.caching.questions import DocumentRequest, Held
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.parts.file import PartsFile
+from pkgrepo.proxy.parts.values import Entry
 from pkgrepo.repositories.attestations import Claim, Rank
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.histories import is_prerelease, stored_releases
@@ -80,6 +81,12 @@ class Histories:
 def _listed_releases(
     format_: StoredFormat, declares: Declares | None, section: bytes, parts: PartsFile
 ) -> tuple[Sequence[Released], Mapping[str, Claim]]:
+    return listed_releases(format_, declares, parts.entries(() if declares is None else declares.kinds, section))
+
+
+def listed_releases(
+    format_: StoredFormat, declares: Declares | None, entries: Iterable[Entry]
+) -> tuple[Sequence[Released], Mapping[str, Claim]]:
     """
     What a document lists, with what it claims of it, also by the paths of files.
 
@@ -88,7 +95,7 @@ def _listed_releases(
     attests, found, claims = format_.attests, list[Released](), dict[str, Claim]()
     assert attests is not None, "rules ask for what there is"
     gil = GilReleaser()
-    for entry in parts.entries(() if declares is None else declares.kinds, section):
+    for entry in entries:
         if not entry.files:
             continue
         try:

@@ -424,12 +424,7 @@ class OwnFactsOfFiles:
 
     def _said(self, judge: Judge, meta: Mapping[str, Any]) -> dict[str, Any]:
         """What metadata say, as far as only files tell it."""
-        data = self._own(judge.member.format).data
-        if PUBLISHED in meta:
-            return {"published_ms": meta[PUBLISHED]}
-        says = declared(self._formats[judge.member.format], meta, ())
-        found = {"licences": tuple(says["licences"] or ()), "install_scripts": says["install_scripts"]}
-        return {name: value for name, value in found.items() if name in data}
+        return _said_by(self._formats[judge.member.format], self._own(judge.member.format), meta)
 
     def _shows(self, judge: Judge, remote: RemoteFile, facts: FileFacts) -> bool:
         """Whether the document says the same of a file: those that are made of it stay as they are."""
@@ -448,6 +443,34 @@ class OwnFactsOfFiles:
     async def _note(self, judge: Judge, name: str, facts: FileFacts, *, shown: bool = False) -> None:
         place = (judge.member.format, judge.rules.package, name)
         await self._catalog.write(note_facts, *place, facts, self._clock.now_ms(), shown=shown)
+
+
+def facts_told(format_: StoredFormat, own: OwnFacts, content: bytes, path: str) -> FileFacts:
+    """
+    All that a file tells of itself, by its bytes. Blocks.
+
+    What cannot be read is as in a file of an upstream.
+    """
+    facts = FileFacts()
+    if format_.inside is not None:
+        try:
+            facts = msgspec.structs.replace(facts, contents=tuple(sorted(format_.inside(content, path))))
+        except Invalid:
+            facts = msgspec.structs.replace(facts, contents=LOCKED)
+    try:
+        said = _said_by(format_, own, own.read(content, path)) if own.data else {}
+    except Invalid:
+        return msgspec.structs.replace(facts, unreadable=True)
+    return msgspec.structs.replace(facts, **said)
+
+
+def _said_by(format_: StoredFormat, own: OwnFacts, meta: Mapping[str, Any]) -> dict[str, Any]:
+    """What metadata say, as far as only files of a format tell it."""
+    if PUBLISHED in meta:
+        return {"published_ms": meta[PUBLISHED]}
+    says = declared(format_, meta, ())
+    found = {"licences": tuple(says["licences"] or ()), "install_scripts": says["install_scripts"]}
+    return {name: value for name, value in found.items() if name in own.data}
 
 
 def asked_of_files(rules: PackageRules, own: frozenset[Datum]) -> frozenset[Datum]:

@@ -76,7 +76,7 @@ class MemberJudges:
             serial, facts = facts_of_package(reader, self.format.name, package)
             if self.proxied is None:  # what is published here is described by its metadata
                 facts = known_contents(reader, self.format, package, rules.needs)
-            judge = evolve(judge, own=self._own(rules), facts=facts, facts_serial=serial)
+            judge = evolve(judge, own=self.own_data(rules), facts=facts, facts_serial=serial)
         if reader is None or not self._asks_advisories(rules):
             return judge
         return evolve(judge, known=advisories_on(reader, self.format, package), complete=self.complete)
@@ -88,7 +88,7 @@ class MemberJudges:
     def _asks_advisories(self, rules: PackageRules) -> bool:
         return self.loaded and "advisories" in rules.needs
 
-    def _own(self, rules: PackageRules) -> frozenset[Datum]:
+    def own_data(self, rules: PackageRules) -> frozenset[Datum]:
         """The data that only files tell; contents and attestations are if rules ask for them."""
         inside = rules.needs & CONTENTS if self.format.inside is not None else NOTHING_UNREAD
         if self.format.attests is not None:
@@ -97,7 +97,7 @@ class MemberJudges:
 
     def _asks_files(self, rules: PackageRules) -> bool:
         described = rules.reads_metadata or "digests" in rules.needs
-        return bool(asked_of_files(rules, self._own(rules))) or (described and self.proxied is not None)
+        return bool(asked_of_files(rules, self.own_data(rules))) or (described and self.proxied is not None)
 
 
 class PolicyJudges:

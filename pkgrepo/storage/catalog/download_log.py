@@ -137,6 +137,15 @@ class Totals:
     clients: int
 
 
+@frozen
+class PackageFetches:
+    """The fetches of all that belongs to a package (a key), and by how many clients; anonymous ones are one."""
+
+    package: str
+    count: int
+    clients: int
+
+
 def marks_of(values: Sequence[Value]) -> str:
     """Placeholders for values of an IN, also for none."""
     return placeholders(len(values)) if values else "NULL"  # which no value is in
@@ -344,6 +353,20 @@ def count_fetches(r: Reader, question: Question) -> Totals:
         (ANONYMOUS, ANONYMOUS, *question.parameters),
     )
     return Totals(*(int(each or 0) for each in row))
+
+
+def packages_fetched(r: Reader, question: Question, from_day: int) -> list[PackageFetches]:
+    """The fetches of each package that a question is about, since a day, of those of which there are any."""
+    return every(
+        r,
+        lambda row: PackageFetches(row[0], int(row[1]), row[2]),
+        f"""
+        SELECT i.package_key, SUM(l.count), COUNT(DISTINCT l.client_id)
+        FROM download_item i JOIN download_log l ON l.item_id = i.id AND l.day >= ?
+        WHERE {_condition(question)} GROUP BY i.package_key ORDER BY i.package_key
+        """,
+        (from_day, *question.parameters),
+    )
 
 
 def is_stored(r: Reader, question: Question, repository_ids: Sequence[int]) -> bool:

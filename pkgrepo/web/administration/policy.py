@@ -43,7 +43,7 @@ pages = PageTable()
 
 
 @pages.get(POLICY)
-async def show_policy(visit: Visit, *, tried: Any = None, warning: str = "") -> Response:
+async def show_policy(visit: Visit, *, tried: Any = None, played: Any = None, warning: str = "") -> Response:
     """Blocks and versions in quarantine that the caller may decide about; rules for all repositories for managers."""
     try:
         found = await visit.api("GET", "/policy/rules")
@@ -59,12 +59,13 @@ async def show_policy(visit: Visit, *, tried: Any = None, warning: str = "") -> 
         block=_block(visit.sent) if "digests" in visit.sent else {},
         frozen=visit.sent.texts("repositories", "at", "except", "reason") if "repositories" in visit.sent else {},
         tried=tried,
+        played=played,
         warning=warning,
     )
 
 
 @pages.get(RULES)
-async def show_rules(visit: Visit, *, tried: Any = None) -> Response:
+async def show_rules(visit: Visit, *, tried: Any = None, played: Any = None) -> Response:
     """The rules of a repository, and how often each has matched."""
     repository = await visit.repository()
     whole = await _read(visit)
@@ -76,6 +77,7 @@ async def show_rules(visit: Visit, *, tried: Any = None) -> Response:
         **EDITOR.values(visit, whole),
         counts=[each for each in counts if each.repository == visit.at["repository"]],
         tried=tried,
+        played=played,
     )
 
 
@@ -117,6 +119,23 @@ async def _try(visit: Visit, form: Form, whole: Whole, show: Callable[..., Await
     found: Any = await visit.api("POST", "/policy/rehearse", fields=whole)
     visit.sent = form
     return visit.show_job(found.headers) if isinstance(found, Response) else await show(visit, tried=found)
+
+
+@pages.post(f"{POLICY}/drill", page=show_policy)
+async def drill_server(visit: Visit, _form: Form) -> Response:
+    """Play published incidents with the rules for all repositories."""
+    return await _drill(visit, {}, show_policy)
+
+
+@pages.post(f"{RULES}/drill", page=show_rules)
+async def drill_repository(visit: Visit, _form: Form) -> Response:
+    """Play them with all rules that hold for a repository."""
+    return await _drill(visit, {"repository": visit.at["repository"]}, show_rules)
+
+
+async def _drill(visit: Visit, fields: dict[str, Any], show: Callable[..., Awaitable[Response]]) -> Response:
+    found: Any = await visit.api("POST", "/policy/drill", fields=fields)
+    return visit.show_job(found.headers) if isinstance(found, Response) else await show(visit, played=found)
 
 
 @pages.post(f"{POLICY}/blocks", page=show_policy)

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
-from pkgrepo.display import age, browser, duration, latency, number, plural, size
+from pkgrepo.display import age, browser, duration, lasting, latency, number, plural, size
 
 _DIRECTIONS: Final = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
 _DIGEST: Final = re.compile(r"sha(256|512):[0-9a-f]{64,128}")
@@ -31,6 +31,7 @@ JOB_KINDS: Final = {
     "retention": "retention",
     "backup": "backup",
     "rehearsal": "rehearsal of rules",
+    "drill": "drill of incidents",
     "import": "import",
     "twin": "static twin",
 }
@@ -129,7 +130,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     each.__name__: each
     for each in (
         *(size, number, plural, sentence, plain, brief, mark),
-        *(when, time_with_age, duration, latency),
+        *(when, time_with_age, duration, lasting, latency),
         *(browser, segment, path, shell, foldable),
     )
 }

@@ -59,3 +59,23 @@ def test_a_repository_is_frozen_and_thawed_by_name_and_whole(admin, api):
     assert "is lifted" in admin("thaw", frozen["id"])
     assert admin.json("freezes") == []
     assert admin.run("thaw", frozen["id"]).returncode == 3
+
+
+def test_incidents_are_played_with_the_rules_that_are_suggested(admin):
+    target = admin.folder / "suggested.json"
+    assert admin("rules", "suggest", "--format", "npm", "--exempt", "@acme/*", "--write", target).endswith(
+        f"{target}\n"
+    )
+    assert "File exists" in admin.refused(2, "rules", "suggest", "--write", target)
+    written = json.loads(target.read_text())
+    assert written["rules"][0]["exempt"] == ["@acme/*"]
+    assert admin.json("rules", "suggest", "--format", "npm", "--exempt", "@acme/*") == written
+    assert "there is no format" in admin.refused(2, "rules", "suggest", "--format", "cobol")
+    shown = admin("drill", "chalk-debug", "--rules", target)
+    assert "What differed: one long line of obfuscated code." in shown
+    assert "chalk@5.6.1" in shown
+    assert shown.splitlines()[-1].startswith("chalk-debug")
+    played = admin.json("drill", "-f", target)
+    assert played["held"] > 10
+    assert played["served"] == 0
+    assert "heartbleed" in admin.refused(3, "drill", "heartbleed")

@@ -21,6 +21,7 @@ from pkgrepo.web.docs import BookPage, anchor_of, load_book, with_anchors
 from tests.support.added_formats import ADDED
 from tests.support.browser import Browser
 from tests.support.commands_page import commands_page
+from tests.support.incidents_page import incidents_page
 
 FOLDER = Path(pkgrepo.__file__).parent / "docs"
 BOOK = load_book()
@@ -101,3 +102,7 @@ async def test_the_book_is_read_without_a_login(browser: Browser) -> None:
         assert (await browser.get(f"/ui/docs/{name}")).status == 200
     assert (await browser.get("/ui/docs/nothing")).status == 404
     assert (await browser.get("/ui/docs/..%2Fpy.typed")).status == 404
+
+
+def test_the_page_of_incidents_is_current() -> None:
+    assert_current("incidents.md", incidents_page(make_formats(read_config(environ={}))))

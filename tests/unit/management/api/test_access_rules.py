@@ -116,6 +116,8 @@ ROUTE_ACCESS = {
     "GET /auth/issuers": ACCOUNT_HOLDERS,
     "GET /recall": RECALLERS,
     "POST /policy/rehearse": SYSTEM_MANAGERS,
+    "POST /policy/drill": SYSTEM_MANAGERS,
+    "GET /policy/suggested": ACCOUNT_HOLDERS,
     "GET /auth/token": PUBLIC,
     "GET /docs": PUBLIC,
     "GET /explain": VIEWERS,

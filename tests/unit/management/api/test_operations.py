@@ -47,12 +47,13 @@ BY_HAND = {
         upload, download, deploy, mirror, bundle write, export, twin verify, events, audit, top""",
     "a job that is waited for": """
         repo gc, repo purge, repo rebuild, repo verify, repo promote-replica, twin run, jobs show, retention run,
-        advisories refresh, rehearse""",
+        advisories refresh, rehearse, drill""",
     "a secret is asked for, or shown once": """
         storage create, storage edit, user create, user password, user password-link, token create, token rotate""",
     "no call, but the profiles of the client": "profile list, profile use",
     "a file or options of which the client makes a configuration, or a configuration that is shown as a file": """
-        repo create, retention preview, retention set, retention show, rules set, rules show""",
+        repo create, retention preview, retention set, retention show, rules set, rules show,
+        rules suggest""",
     "some of the list are left out, by rules of the client": "token list",
     "the query is made of the form of a text, and pages are put together": "recall",
     "an option may have a version too, and what is not found is an exit code without an error": "explain, setup",

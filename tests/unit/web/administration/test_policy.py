@@ -147,3 +147,18 @@ async def test_what_was_fetched_is_blocked_beside_who_has_it(browser: Browser) -
         assert (block["package"], block["versions"]) == ("demo", "1.0")
         await browser.stack.ok("DELETE", f"/policy/blocks/{block['id']}")
         assert await status(browser) == 200
+
+
+async def test_published_incidents_are_played_by_a_button(browser: Browser) -> None:
+    await filled(browser)
+    rule = {"name": "young ones", "match": {"age_days": 3, "source": "cached"}}
+    await browser.stack.ok("PUT", "/policy/rules", {"rules": [rule]})
+    page = await browser.send(await browser.get(POLICY), f"{POLICY}/drill")
+    assert (page.status, "event-stream" in page.text, "young ones" in page.text) == (200, True, True)
+    assert "75 days" in page.text  # for which flatmap-stream would have been served
+    assert f"{RULES}/drill" not in (await browser.get(RULES)).forms
+    routes = {"routes": [{"url": "https://upstream.invalid/simple/"}]}
+    await browser.stack.add_repository("mirror", config={"type": "Proxy", "proxy": routes})
+    rules = RULES.replace("/py/", "/mirror/")
+    page = await browser.send(await browser.get(rules), f"{rules}/drill")
+    assert (page.status, "litellm" in page.text, "event-stream" in page.text) == (200, True, False)
