@@ -77,6 +77,7 @@ COMMANDS = {
     "quarantine": ("", "Versions that a rule holds back until they are approved"),
     "rehearse": ("client.policy.rehearsal.rehearse", "Try rules on the requests of the last days"),
     "drill": ("client.policy.drill.drill", "Play published incidents with your rules"),
+    "recalls": None,
     "recall": ("client.policy.recall.recall", "Show who fetched a version, and when"),
     "webhook": ("", "Webhooks: of the whole server, of a repository (--repository), or of a project (--project)"),
     "events": ("client.server.events.events", "Print events that you may see; the newest is the last"),

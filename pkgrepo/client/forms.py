@@ -189,6 +189,7 @@ FORMS: Final[Mapping[str, Callable[[Any], object]]] = {
     "because": lambda rights: rights["denied"] or "; ".join(each["source"] for each in rights["sources"]),
     "quota": lambda each: "" if (most := each["quota"]) is None else f"{size(each['usage_bytes'])} of {size(most)}",
     "blocked": _blocked,
+    "places": lambda each: ", ".join(f"{one['repository']} {_some(one['versions'], one['count'])}" for one in each),
     "affected": lambda each: _some(each["versions"], each["affected_versions"]),
     "harmless": _harmless,
     "addresses": _addresses,

@@ -114,7 +114,8 @@ class Core:
         self.lease_folder = config.database_path.parent if config.database_path else config.data.dir
         self.peers = peers_of(self.catalog, peers, reactor)
         self.clock = clock_of(self.catalog)
-        self.registry = Registry(self.catalog, AddressTable(config.hosts, config.aliases))
+        malware_of = config.advisories.source if config.advisories.block_malware else ""
+        self.registry = Registry(self.catalog, AddressTable(config.hosts, config.aliases), malware_of)
         self.stores = Stores(self._open_store)
         self.alone = True  # whether no other node ran when this one started
         self.exclusive_since: dict[int, datetime] = {}

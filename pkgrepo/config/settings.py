@@ -615,7 +615,7 @@ class Webhooks(Section, frozen=True):
 
 
 class Advisories(Section, frozen=True):
-    """Known vulnerabilities of npm, Python, Maven and Ruby packages."""
+    """Known vulnerabilities, and known malware, of npm, Python, Maven, Ruby, Rust and Go packages."""
 
     source: Annotated[
         Place,
@@ -636,6 +636,10 @@ class Advisories(Section, frozen=True):
             le=3650 * 86_400,
         ),
     ] = 7 * 86_400
+    block_malware: Annotated[
+        bool,
+        meaning("whether what a record with an id that begins with MAL- names is refused by all repositories at once"),
+    ] = True
 
 
 class Container(Section, frozen=True):

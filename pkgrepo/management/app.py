@@ -37,7 +37,17 @@ from pkgrepo.management.packages import (
 )
 from pkgrepo.management.packages import routes as packages
 from pkgrepo.management.packages.archives import Contents
-from pkgrepo.management.policy import advisories, drills, freezes, osv, quarantine, recall, rehearsal, rules
+from pkgrepo.management.policy import (
+    advisories,
+    drills,
+    freezes,
+    osv,
+    quarantine,
+    recall,
+    recall_report,
+    rehearsal,
+    rules,
+)
 from pkgrepo.management.projects import routes as projects
 from pkgrepo.management.repositories import configuration, contents, keys, uploads
 from pkgrepo.management.repositories import routes as repositories
@@ -111,6 +121,7 @@ ROOMS = (
     quarantine,
     audit,
     recall,
+    recall_report,
     backups,
     rehearsal,
     drills,

@@ -296,14 +296,20 @@ def _directory(directory: Any) -> Check:
 
 
 async def _advisories(services: ManagementServices) -> Check:
-    """Without a source there is nothing to check; old ones keep the server from nothing but audits."""
+    """Without a source there is nothing to check; old ones keep the server from audits, and from knowing of malware."""
     try:
         known = await services.shared.advisories.knowledge()
     except PkgrepoError as error:
         return Check("advisories", DEGRADED, str(error))
     if not known.has_source:
-        return Check("advisories", OK, UNSET_UP)
-    return Check("advisories", DEGRADED, known.problem) if known.problem else Check("advisories")
+        return Check("advisories", OK, f"{UNSET_UP}; malware is not looked for")
+    if known.problem:
+        found = services.shared.registry.policy.malware is not None
+        said = "malware that was found later is not known" if found else "malware is not looked for"
+        return Check("advisories", DEGRADED, f"{known.problem}; {said}")
+    if services.shared.registry.policy.malware is None:
+        return Check("advisories", OK, "ok: known malware is served (advisories.block_malware)")
+    return Check("advisories")
 
 
 async def _backups(services: ManagementServices) -> Check:

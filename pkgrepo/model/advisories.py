@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from typing import Final
 
 from attrs import frozen
@@ -10,8 +11,11 @@ from attrs import frozen
 # From the least to the worst; a record that gives no severity, and no vector that gives one, is "unknown".
 SEVERITIES: Final = ("unknown", "info", "low", "moderate", "high", "critical")
 
+PLACES: Final = 8  # of a package among the bits of a filter
+
 Span = tuple[bytes, bytes]  # sort keys: from the first, to the second (exclusive)
 HIGHEST: Final = b"\xff"  # above every sort key of every format: the end of a span that has none
+MALWARE: Final = "MAL-"  # how the ids of records begin that say that a package is hostile
 
 
 @frozen
@@ -74,6 +78,16 @@ class Advisory:
         """Whether the version with a sort key has the vulnerability."""
         return any(low <= sort < high for low, high in self.spans)
 
+    @property
+    def affects_all(self) -> bool:
+        """Whether every version has it, also one that has no place in the order."""
+        return self.spans == ((b"", HIGHEST),)
+
+    @property
+    def is_malware(self) -> bool:
+        """Whether it says that what it affects is hostile, and not only vulnerable."""
+        return self.id.startswith(MALWARE)
+
     def affects_any(self, sorts: Iterable[bytes]) -> bool:
         """Whether any of some versions has the vulnerability."""
         return any(map(self.affects, sorts))
@@ -92,6 +106,32 @@ class Advisory:
     def has_open_end(self) -> bool:
         """Whether a range has no end, so that the newest versions are affected."""
         return any(not (each.fixed or each.last_affected or each.limit) for each in self.ranges)
+
+
+MalwareName = tuple[str, str]  # an ecosystem, and the key of a package
+
+
+@frozen
+class MalwareNames:
+    """
+    The packages of which there may be records of malware, as a Bloom filter; without ``bits``, all.
+
+    See L{pkgrepo.storage.catalog.malware}.
+    """
+
+    bits: bytes = b""
+
+    def may_have(self, ecosystem: str, package: str) -> bool:
+        """Whether there may be a record of malware about a package (a key)."""
+        bits = self.bits
+        return not bits or all(bits[at >> 3] & (1 << (at & 7)) for at in places_of((ecosystem, package), len(bits) * 8))
+
+
+def places_of(name: MalwareName, size: int) -> Iterable[int]:
+    """The places of a package among ``size`` bits (Kirsch and Mitzenmacher 2006: two hashes stand for all)."""
+    digest = blake2b("\0".join(name).encode(), digest_size=16).digest()
+    first, step = int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big") | 1
+    return ((first + each * step) % size for each in range(PLACES))
 
 
 def distinct(found: Iterable[Advisory]) -> Sequence[Advisory]:

@@ -12,6 +12,7 @@ from pkgrepo.interfaces import ICatalog, Reader
 from pkgrepo.model import Repository, RepositoryType, Storage
 from pkgrepo.repositories.addresses import AddressTable, stored_addresses
 from pkgrepo.storage.catalog.advisories import find_load
+from pkgrepo.storage.catalog.malware import read_names
 from pkgrepo.storage.catalog.rows import load
 from pkgrepo.storage.catalog.server import quotas, repositories, settings, storages
 from pkgrepo.storage.catalog.server.policy import StoredPolicy, read_policy
@@ -33,6 +34,7 @@ class _Configuration:
     addresses: AddressTable = Factory(AddressTable)
     retention: Mapping[str, Any] | None = None
     policy: StoredPolicy = Factory(StoredPolicy)
+    malware_of: str = ""
 
 
 class Registry:
@@ -45,12 +47,14 @@ class Registry:
     Look-ups answer from memory and never wait. If the catalog can answer at once, they reload the cache when needed.
     Otherwise they are as of the last ``refresh``, which every request and every periodic task awaits first.
 
-    ``configured`` are the addresses in the configuration file, which come before those that the API has set.
+    ``configured`` are the addresses in the configuration file, which come before those that the API has set. Known
+    malware of the advisories from the source ``malware_of`` is blocked; empty: none is.
     """
 
-    def __init__(self, catalog: ICatalog, configured: AddressTable | None = None) -> None:
+    def __init__(self, catalog: ICatalog, configured: AddressTable | None = None, malware_of: str = "") -> None:
         self.configured = configured or AddressTable()
-        self._snapshot = Snapshot(catalog, _read, _Configuration(configured=self.configured, addresses=self.configured))
+        none = _Configuration(configured=self.configured, addresses=self.configured, malware_of=malware_of)
+        self._snapshot = Snapshot(catalog, _read, none)
 
     def refresh_now(self) -> bool:
         """Whether what is in memory is of the catalog's current generation, or could be read again at once."""
@@ -141,7 +145,6 @@ def _read(reader: Reader, before: _Configuration) -> _Configuration:
     if serial == before.serial:
         return before
     every, retention = repositories.all_repositories(reader), settings.get(reader, settings.RETENTION)
-    loaded = find_load(reader)
     return _Configuration(
         serial=serial,
         repositories={(r.storage_name.casefold(), r.name.casefold()): r for r in every},
@@ -153,5 +156,17 @@ def _read(reader: Reader, before: _Configuration) -> _Configuration:
         configured=before.configured,
         addresses=stored_addresses(reader).joined(before.configured),
         retention=None if retention is None else load(retention),
-        policy=read_policy(reader, 0 if loaded is None else loaded.exported_ms),
+        policy=_policy(reader, before),
+        malware_of=before.malware_of,
     )
+
+
+def _policy(reader: Reader, before: _Configuration) -> StoredPolicy:
+    loaded = find_load(reader)
+    if loaded is None:
+        return read_policy(reader)
+    known = (loaded.exported_ms, loaded.changes)
+    if before.malware_of != loaded.source:
+        return read_policy(reader, known)
+    unchanged = before.policy.malware if before.policy.advisories == known else None
+    return read_policy(reader, known, unchanged or read_names(reader))

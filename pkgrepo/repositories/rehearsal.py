@@ -266,7 +266,7 @@ class Rehearsal(MaintenanceWork):
         of_parent = RuleSet(self._placed, order_of(beyond))
         policy = CompanionRules(rules, of_parent, rules, format_.companion.origins)
         state = await self._knowledge(beyond)
-        known = (False, False) if state is None else (state.loaded, state.complete)
+        known = (False, False) if state is None else (state.stored, state.complete)
         return policy, Origins(format_.companion, policy, parent, beyond, now_ms, *known)
 
     async def _knowledge(self, format_: StoredFormat) -> Knowledge | None:
@@ -318,7 +318,7 @@ class Trial:
         if self.format.images is not None:
             return self._try_image(r, rules, package_id, key, name)
         state, known = self.advisories, None
-        if state is not None and state.loaded and "advisories" in rules.needs:
+        if state is not None and state.stored and "advisories" in rules.needs:
             known = advisories_on(r, self.format, key)
         complete = state is not None and state.complete
         judge = Judge(

@@ -28,6 +28,8 @@ EVENT_TYPES: Final[Mapping[str, str]] = {
     "package.quarantined": "An image waits for a trusted signature before readers get it, a version for an approval.",
     "package.released": "An image or a version left the quarantine: readers get it now.",
     "package.denied": "A version was denied after a quarantine: nobody gets it.",
+    "package.malware": "A record of the advisories says that versions which are, or were, here are malware.",
+    "package.cleared": "That record was withdrawn.",
     "package.untrusted": "An image lost its last trusted signature.",
     "stage.created": "A stage was opened: what is published to it waits for an approval.",
     "stage.approved": "What was staged is published now.",

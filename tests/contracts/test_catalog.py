@@ -310,7 +310,7 @@ async def test_vulnerable_versions_are_found_by_every_engine(catalog):
     ]
     assert await catalog.scan(advisories.modified_of, ["GHSA-2", "GHSA-9"]) == {"GHSA-2": "2026"}
     assert await catalog.scan(advisories.record_ids, "GHSA-2", 2) == ["GHSA-3", "GHSA-4"]
-    await catalog.write(advisories.remove_records, ["GHSA-1", "GHSA-2", "GHSA-9"])
+    await catalog.write(advisories.put_records, [(each, ()) for each in ("GHSA-1", "GHSA-2", "GHSA-9")])
     left = await catalog.scan(advisories.list_findings, [place], **page)
     assert [(each.advisory, SEVERITIES[each.severity]) for each in left] == [("GHSA-3", "low"), ("PYSEC-1", "unknown")]
     assert await catalog.scan(advisories.count_records) == {"PyPI": 3}

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import pytest_twisted
 
-from tests.support.matrix.checks import check_cell, documents_of
-from tests.support.matrix.kinds import RULES, RuleKind
+from tests.support.matrix.checks import check_cell, check_malware, documents_of
+from tests.support.matrix.kinds import KNOWN_MALWARE, RULES, RuleKind
 from tests.support.matrix.specimens import BAD, GOOD, NPM, READ, SHARD, Specimen
 from tests.support.matrix.world import KINDS, MatrixWorld, matrix_world
 
@@ -31,6 +31,28 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.mark.parametrize(("specimen", "kind", "rule"), CELLS)
 async def test_a_rule_holds_on_every_road(world: MatrixWorld, specimen: Specimen, kind: str, rule: RuleKind) -> None:
     await check_cell(world, specimen, kind, rule)
+
+
+@pytest_twisted.async_yield_fixture(scope="module")
+async def guarded(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A server that blocks known malware by itself."""
+    async with matrix_world(tmp_path_factory.mktemp("guarded"), block_malware=True) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("specimen", "kind"),
+    [
+        pytest.param(specimen, kind, id=f"{specimen.id}-{kind}")
+        for specimen in READ
+        for kind in KINDS
+        if kind in specimen.kinds and KNOWN_MALWARE.applies(specimen)
+    ],
+)
+async def test_known_malware_is_refused_on_every_road_without_a_rule(
+    guarded: MatrixWorld, specimen: Specimen, kind: str
+) -> None:
+    await check_malware(guarded, specimen, kind, KNOWN_MALWARE)
 
 
 @pytest.mark.parametrize(

@@ -38,16 +38,24 @@ COLUMNS = (
 
 
 @click.command()
-@click.argument("what", nargs=-1, required=True, metavar="PURL | sha256:DIGEST | STORAGE/NAME NAME[==VERSION]")
+@click.argument(
+    "what", nargs=-1, required=True, metavar="PURL | sha256:DIGEST | STORAGE/NAME NAME[==VERSION] | report ADVISORY"
+)
 @click.option("--csv", "as_csv", is_flag=True, help="Print all rows as comma-separated values.")
 @remote
 async def recall(session: Session, what: tuple[str, ...], *, as_csv: bool) -> None:
     """
     Show who fetched a version, and when, by the log of downloads.
 
+    "pkgrepo recall report MAL-2026-1" prints all that is known of what an advisory names, as Markdown, or with --csv or
+    --json: what was served and until when, since when it is refused, from which upstream, and who fetched it.
+
     For system managers. Exit code 1 if that nobody is shown means nothing: the server logs no downloads, or has nothing
     of this name.
     """
+    if what[0] == "report" and len(what) == 2:
+        await _report(session, what[1], as_csv=as_csv)
+        return
     query = _query(what)
     if as_csv:
         answer = await session.client.call("GET", "/api/recall", query={**query, "format": "csv"})
@@ -66,6 +74,19 @@ async def recall(session: Session, what: tuple[str, ...], *, as_csv: bool) -> No
         session.printer.note(_summary(found))
     if found["problem"]:
         raise Unknown(found["problem"])
+
+
+async def _report(session: Session, advisory: str, *, as_csv: bool) -> None:
+    if session.printer.as_json:
+        found = await session.client.get("recall", "report", id=advisory, limit="1000")
+        while found["next"] and len(found["items"]) < MOST:
+            page = await session.client.get("recall", "report", id=advisory, limit="1000", cursor=found["next"])
+            found = {**found, "items": found["items"] + page["items"], "next": page["next"]}
+        session.printer.record(found, [])
+        return
+    query = {"id": advisory, "format": "csv" if as_csv else "markdown"}
+    answer = await session.client.call("GET", "/api/recall/report", query=query)
+    click.echo(answer.body, nl=False)
 
 
 def _query(what: tuple[str, ...]) -> dict[str, str]:

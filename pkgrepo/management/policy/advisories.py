@@ -16,12 +16,13 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.fields import FormatName, JobId, NextCursor, PackageName, RepositoryId, RepositoryPath
 from pkgrepo.management.api.pages import cursor_of
 from pkgrepo.management.api.route import PAGING, Parameter, Table, sorting
-from pkgrepo.management.api.schema import Record
+from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, answer_job
 from pkgrepo.management.packages.advisories import WORST, AdvisoryRecord, ecosystem_of, knowledge_of
 from pkgrepo.model import Action, Repository, RepositoryType
 from pkgrepo.model.advisories import SEVERITIES, Advisory
 from pkgrepo.model.structs import meaning
+from pkgrepo.repositories.advisories.records import RECORD_SIZE
 from pkgrepo.repositories.advisories.refresh import begin_refresh
 from pkgrepo.storage.catalog import advisories
 from pkgrepo.storage.catalog.advisories import FINDING_ORDERS, Finding, Place
@@ -168,6 +169,56 @@ async def show_data(call: Call) -> AdvisoryData:
         records=dict(state.records),
         unreadable=state.unreadable,
         problem=state.problem,
+    )
+
+
+class OsvRecord(Body, forbid_unknown_fields=False):
+    """A record in the form of the OSV schema; what it has beside these fields is not read."""
+
+    id: Annotated[str, meaning("The id, such as MAL-2026-1.")]
+    modified: Annotated[str, meaning("When it was changed last, such as 2026-09-01T00:00:00Z.")]
+    published: Annotated[str, meaning("When it was published.")] = ""
+    withdrawn: Annotated[str | None, meaning("When it was withdrawn; null for never.")] = None
+    aliases: Annotated[list[str], meaning("Ids in other databases.")] = []
+    summary: Annotated[str, meaning("A title.")] = ""
+    details: Annotated[str, meaning("What it is about.")] = ""
+    severity: Annotated[list[dict[str, Any]], meaning("CVSS vectors.")] = []
+    affected: Annotated[list[dict[str, Any]], meaning("Packages, with ranges and versions.")] = []
+    database_specific: Annotated[dict[str, Any], meaning("What its database adds.")] = {}
+
+
+class Taken(Record):
+    """A record that is stored, and what it is about here."""
+
+    id: Annotated[str, meaning("Its id.")]
+    packages: Annotated[list[str], meaning("The packages that it names, as ECOSYSTEM/NAME, of formats that are here.")]
+    malware: Annotated[bool, meaning("Whether it says that they are malware.")]
+    blocked: Annotated[bool, meaning("Whether all repositories refuse them from now on.")]
+
+
+@table.post(
+    "/advisories/records",
+    SYSTEM_MANAGERS,
+    "Store one advisory",
+    audit="advisories.add",
+    largest=RECORD_SIZE,
+)
+async def add_record(call: Call, body: OsvRecord) -> Taken:
+    """
+    For feeds that send a record the moment that they have it. Malware (MAL-) is blocked when this answers, on all
+    workers and nodes; a record with withdrawn lifts that. An export that is older neither removes nor replaces it.
+
+    409 before the first export was loaded, 422 for a record that is older than the stored one.
+    """
+    call.object = body.id[:100]
+    record = await call.services.advisory_refresh.take(msgspec.json.encode(body))
+    await call.registry.refresh()
+    malware = any(each.is_malware for each in record.advisories)
+    return Taken(
+        id=record.id,
+        packages=[f"{each.ecosystem}/{each.package}" for each in record.advisories],
+        malware=malware,
+        blocked=malware and call.registry.policy.malware is not None,
     )
 
 

@@ -19,10 +19,11 @@ from pkgrepo.management.api.names import find_repository
 from pkgrepo.management.api.pages import cursor_of
 from pkgrepo.management.api.route import Parameter, Table, sorting
 from pkgrepo.management.api.schema import Record
-from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.model import RepositoryType
 from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.advisories.package_urls import read_purl
 from pkgrepo.repositories.clock import from_ms
+from pkgrepo.repositories.fetched import FetchedNames
 from pkgrepo.storage.catalog import download_log
 from pkgrepo.storage.catalog.download_log import FETCH_ORDERS, FetchedItem, Fetches, Question
 from pkgrepo.storage.catalog.images.relations import manifests_of_blob
@@ -222,9 +223,10 @@ def _of_purl(call: Call, purl: str) -> Question:
         return Question(format=name_of_format, digests=[_digest(version)])
     if read.type in urls.digest_types:
         raise Invalid(f"a package URL of the type {read.type} has the digest of the image as its version", "purl")
-    packages = [key for name in urls.names(read.type, read.name) for key in _keys(call, [name_of_format], name)]
-    versions = _versions(call, [name_of_format], version)
-    copies = _copies(call, call.registry.all(), packages, version)
+    names = names_of(call)
+    packages = [key for name in urls.names(read.type, read.name) for key in names.keys([name_of_format], name)]
+    versions = _versions(names, [name_of_format], version)
+    copies = names.copies(names.every, packages, [version] if version else None)
     return Question(format=name_of_format, packages=packages, versions=versions, copies=copies)
 
 
@@ -232,7 +234,8 @@ def _of_repository(call: Call, place: str, package: str, version: str) -> Questi
     repository = find_repository(call.registry, place)
     formats = list(call.services.formats) if repository is None else [repository.format]
     digests = [_digest(version)] if version.startswith("sha256:") else None
-    packages, versions = _keys(call, formats, package), None if digests else _versions(call, formats, version)
+    names = names_of(call)
+    packages, versions = names.keys(formats, package), None if digests else _versions(names, formats, version)
     if repository is None:
         if "/" not in place:
             raise NotFound("repository", place)
@@ -246,50 +249,18 @@ def _of_repository(call: Call, place: str, package: str, version: str) -> Questi
         packages=packages,
         versions=versions,
         digests=digests,
-        copies=[] if digests else _copies(call, members, packages, version),
+        copies=[] if digests else names.copies(members, packages, [version] if version else None),
     )
 
 
-def _copies(call: Call, parents: Sequence[Repository], packages: Sequence[str], version: str) -> list[Question]:
-    """The questions for what companions of some repositories have that is made of these packages (keys)."""
-    found = []
-    ids = {each.id for each in parents}
-    for each in call.services.formats.values():
-        if each.companion is None:
-            continue
-        of_format = [repo for repo in call.registry.all() if repo.parent is not None and repo.format == each.name]
-        places = [repo for repo in of_format if repo.parent is not None and repo.parent.id in ids]
-        made = [key for package in packages if (key := each.companion.copy_of(package)) is not None]
-        if places and made:
-            paths = [repo.path for repo in places]
-            versions = _versions(call, [each.name], version)
-            ids_ = [repo.id for repo in places]
-            found.append(Question(repositories=ids_, paths=paths, packages=made, versions=versions))
-    return found
+def names_of(call: Call) -> FetchedNames:
+    """Names as the log has them."""
+    return FetchedNames(call.services.formats, call.registry.all())
 
 
-def _keys(call: Call, formats: Sequence[str], name: str) -> list[str]:
-    """What a name is normalised to by these formats."""
-    found = {name: None}
-    for each in formats:
-        try:
-            found[call.services.formats[each].package_key(name)] = None
-        except Invalid:
-            continue
-    return list(found)
-
-
-def _versions(call: Call, formats: Sequence[str], version: str) -> list[str] | None:
+def _versions(names: FetchedNames, formats: Sequence[str], version: str) -> list[str] | None:
     """What a version is normalised to by these formats; None for an empty one, which stands for all."""
-    if not version:
-        return None
-    found = {version: None}
-    for each in formats:
-        try:
-            found[call.services.formats[each].version_key(version)] = None
-        except Invalid:
-            continue
-    return list(found)
+    return names.versions(formats, [version]) if version else None
 
 
 def _lines(r: Reader, question: Question, order: str) -> bytes:
@@ -302,11 +273,11 @@ def _lines(r: Reader, question: Question, order: str) -> bytes:
     writer.writerow(LINE)
     for each in found:
         first, last = (from_ms(ms).isoformat().replace("+00:00", "Z") for ms in (each.first_ms, each.last_ms))
-        writer.writerow((_cell(each.username), _cell(each.token), each.address, first, last, each.count))
+        writer.writerow((cell(each.username), cell(each.token), each.address, first, last, each.count))
     return text.getvalue().encode()
 
 
-def _cell(text: str | None) -> str:
+def cell(text: str | None) -> str:
     """A text that no program for tables takes for a formula."""
     found = text or ""
     return f"'{found}" if found.startswith(_FORMULA) else found

@@ -33,7 +33,7 @@ from pkgrepo.model import Action, Repository
 from pkgrepo.model.structs import meaning
 from pkgrepo.proxy.rule_reach import Reach, RuleReach
 from pkgrepo.repositories.policy.conditions import SERVER
-from pkgrepo.repositories.policy.effective import own_rules, placed_block, server_rules
+from pkgrepo.repositories.policy.effective import malware_rule, own_rules, placed_block, server_rules
 from pkgrepo.repositories.policy.facts import order_of
 from pkgrepo.repositories.policy.schema import (
     Order,
@@ -95,7 +95,11 @@ class ServerRulesRecord(Record):
     """
 
     rules: Annotated[list[PolicyRule], meaning("The rules for all repositories, in the form of policy.rules.")]
-    counts: Annotated[list[CountRecord], meaning("How often they have matched.")]
+    own: Annotated[
+        list[PolicyRule],
+        meaning("Those that the server has of its own; one of the rules with the name of one replaces it."),
+    ]
+    counts: Annotated[list[CountRecord], meaning("How often all of them have matched.")]
     formats: Annotated[list[RuleFormats], meaning("For each rule, where it means something.")]
     warnings: Annotated[
         list[str], meaning("Sentences about rules that an earlier release took, and that would be refused now.")
@@ -312,9 +316,11 @@ async def _server_rules(call: Call) -> ServerRulesRecord:
     await call.registry.refresh()
     rules = server_rules(call.registry.policy)
     counts = await call.catalog.scan(policy.counts_since, call.now_ms // DAY_MS - DAYS)
+    own = [each.rule for each in malware_rule(call.registry.policy)]
     return ServerRulesRecord(
         rules=rules,
-        counts=[_count(SERVER, each, counts) for each in rules],
+        own=own,
+        counts=[_count(SERVER, each, counts) for each in (*rules, *own)],
         formats=[RuleFormats(rule=each.name, formats=formats_of(each, _orders(call))) for each in rules],
         warnings=find_faults(rules, _orders(call)),
     )

@@ -206,7 +206,7 @@ class PolicyJudges:
         if self._known is None or format_.ecosystem is None:
             return NOTHING
         state = await self._known.knowledge(format_.ecosystem.name)
-        return state.loaded, state.complete
+        return state.stored, state.complete
 
     async def of_each(self, flat: FlatMember, packages: Iterable[str]) -> dict[str, Judge]:
         """The judges of those of some packages of a member that a rule is about."""

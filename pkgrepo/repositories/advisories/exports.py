@@ -46,12 +46,15 @@ def exported_ms(path: Path) -> int:
 
 def validator_of(path: Path) -> str:
     """
-    What changes whenever a zip is replaced, also within the resolution of its time; empty for a folder.
+    What changes whenever a zip is replaced, also within the resolution of its time; of a folder, whenever a file is
+    added to it, removed or replaced, and not when one is written to.
 
     :raises OSError: it is not there
     """
     found = path.stat()
-    return "" if stat.S_ISDIR(found.st_mode) else f"{found.st_mtime_ns}-{found.st_size}-{found.st_ino}"
+    if stat.S_ISDIR(found.st_mode):
+        return str(max(os.stat(place).st_mtime_ns for place, _, _ in os.walk(path)))
+    return f"{found.st_mtime_ns}-{found.st_size}-{found.st_ino}"
 
 
 def read_batches(

@@ -35,12 +35,13 @@ class Knowledge:
     """
     The state of the data: ``problem`` is a sentence about why "nothing found" means nothing, empty if it means that.
 
-    ``loaded`` tells whether there are data that what is found may be said of. ``exported_at`` is the time of the
-    export. ``records`` are their numbers by ecosystem.
+    ``loaded`` tells whether there are data that what is found may be said of, and ``stored`` whether there are any of
+    whatever ecosystem. ``exported_at`` is the time of the export. ``records`` are their numbers by ecosystem.
     """
 
     problem: str = ""
     loaded: bool = True
+    stored: bool = True
     exported_at: datetime | None = None
     loaded_at: datetime | None = None
     records: Mapping[str, int] = {}
@@ -81,7 +82,7 @@ class KnownAdvisories:
     async def knowledge(self, ecosystem: str | None = None) -> Knowledge:
         """The state of the data, on the whole or of one ecosystem."""
         if not self.source:
-            return Knowledge(problem=NO_SOURCE, loaded=False)
+            return Knowledge(problem=NO_SOURCE, loaded=False, stored=False)
         last = await self._catalog.look(advisories.find_load)
         return judge(last, self.source, self._max_age_s, self._clock.now_ms(), ecosystem)
 
@@ -112,7 +113,7 @@ def judge(
     """The state of the data of which ``last`` was the last load, if there was any; the table above."""
     if last is None or last.source != source:
         problem = "the advisories of this server have not been loaded yet; its jobs say more"
-        return Knowledge(problem=problem, loaded=False)
+        return Knowledge(problem=problem, loaded=False, stored=False)
     age_ms = now_ms - last.exported_ms
     problem = ""
     if age_ms > max_age_s * 1000:

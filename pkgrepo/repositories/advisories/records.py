@@ -28,7 +28,7 @@ import msgspec
 from attrs import evolve, frozen
 
 from pkgrepo.errors import Invalid
-from pkgrepo.model.advisories import HIGHEST, SEVERITIES, Advisory, AffectedRange, Span
+from pkgrepo.model.advisories import HIGHEST, MALWARE, SEVERITIES, Advisory, AffectedRange, Span
 from pkgrepo.repositories.format import Ecosystem
 
 from .scores import base_score, severity_of
@@ -41,7 +41,6 @@ LONGEST_OVERVIEW: Final = 4000
 MOST_ALIASES: Final = 50
 
 _BEGINNING: Final = "0"  # OSV's spelling of "from the first version on"
-_MALWARE: Final = "MAL-"  # the whole package is hostile; such records rarely carry a severity
 _NO_SCORE: Final = 0.0
 
 
@@ -158,7 +157,7 @@ def _advisory(record: _Record, ecosystem: Ecosystem, package: str, parts: Sequen
     in_order = [listed[each] for each in sorted(listed)]
     cwe = record.database_specific.cwe_ids
     title = record.summary or record.details.partition("\n")[0][:200] or record.id
-    malware = record.id.startswith(_MALWARE)
+    malware = record.id.startswith(MALWARE)
     return Advisory(
         id=record.id,
         ecosystem=ecosystem.name,
@@ -276,6 +275,6 @@ def _severity(record: _Record, score: float, vector: str) -> str:
     word = {"medium": "moderate"}.get(said.lower(), said.lower()) if isinstance(said, str) else ""
     if word in SEVERITIES and word != SEVERITIES[0]:
         return word
-    if record.id.startswith(_MALWARE):
+    if record.id.startswith(MALWARE):  # such records rarely carry a severity
         return "critical"
     return severity_of(score) if base_score(vector) is not None else SEVERITIES[0]

@@ -19,6 +19,8 @@ not
 a record that cannot be read           keeps the stored one, counts it, and goes on
 no record at all, or an export that    fails, and removes nothing: what was loaded stays, with its age
 cannot be read to its end
+a record that was sent to the server   keeps that of the two that was changed last, until the export has it as it
+by itself (``take``)                   was sent, or a later one
 =====================================  ======================================================================
 
 Records are stored some hundred at a time. What was loaded before stays the last complete load until the end.
@@ -36,16 +38,19 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from pkgrepo.concurrency.services import PeriodicTask
-from pkgrepo.errors import Invalid
+from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.upkeep.jobs import Jobs, Progress
 from pkgrepo.storage.catalog import advisories
+from pkgrepo.storage.catalog import sent_advisories as sent
 from pkgrepo.storage.catalog.advisories import AdvisoryLoad
 from pkgrepo.storage.catalog.rows import batches
+from pkgrepo.storage.catalog.sent_advisories import changed_at
 from pkgrepo.storage.catalog.server.jobs import JobRunning
 
 from .exports import MOST_NOTED, Batch, exported_ms, read_batches, validator_of
-from .records import READER
+from .recalls import MalwareRecalls
+from .records import READER, Record, read_record
 
 KIND: Final = "advisories"  # of the job
 CHECK_S: Final = 60.0  # seconds between two looks whether a refresh is due
@@ -88,9 +93,32 @@ class AdvisoryRefresh:
         self._pools = context.pools
         self._clock = context.clock
         self._download = download
+        self.recalls = MalwareRecalls(context, source)
+
+    async def take(self, data: bytes) -> Record:
+        """
+        Store one record that was sent by itself, ahead of the next export. Malware is blocked when this returns.
+
+        :raises Invalid: it is no record, or is older than the stored one; :raises Conflict: nothing was loaded yet
+        """
+        record: Record = await self._pools.cpu(read_record, data, self.ecosystems)
+        if changed_at(record.modified) is None:
+            raise Invalid("an OSV record says when it was modified", "/modified")
+        last = await self._last()
+        if last is None:
+            raise Conflict("the advisories of this server have not been loaded yet: refresh them first")
+        await self._catalog.write(sent.take_record, record.id, record.modified, record.advisories, self._clock.now_ms())
+        await self.recalls.check()
+        return record
 
     async def run(self, progress: Progress) -> Mapping[str, Any]:
-        """Refresh once. :raises PkgrepoError: the export cannot be read, or there is none"""
+        """Refresh once, and open recalls. :raises PkgrepoError: the export cannot be read, or there is none"""
+        try:
+            return await self._refresh(progress)
+        finally:  # also of what was stored of an export that could not be read to its end
+            await self.recalls.check()
+
+    async def _refresh(self, progress: Progress) -> Mapping[str, Any]:
         if not self.source:
             raise Invalid("the server has no source of advisories (advisories.source)")
         last = await self._last()
@@ -98,7 +126,8 @@ class AdvisoryRefresh:
             path = Path(self.source)
             try:
                 validator = await self._pools.disk(validator_of, path)
-                if last is not None and validator and last.validator == validator:
+                same = last is not None and last.validator == validator
+                if last is not None and same and not await self._pools.disk(path.is_dir):
                     return await self._note(last)
                 at_ms = await self._pools.disk(exported_ms, path)
                 return await self._load(path, at_ms, validator, last, progress)
@@ -123,7 +152,7 @@ class AdvisoryRefresh:
         if is_address(self.source):
             return False
         try:
-            return await self._pools.disk(validator_of, Path(self.source)) not in ("", last.validator)
+            return await self._pools.disk(validator_of, Path(self.source)) != last.validator
         except OSError:
             return False  # it is told of when the time has come
 
@@ -136,6 +165,7 @@ class AdvisoryRefresh:
     ) -> Mapping[str, Any]:
         reading = read_batches(path, self.ecosystems)
         seen: set[str] = set()
+        current: dict[str, str] = {}  # those of the records that were sent, as the export has them
         unreadable: dict[str, str] = {}
         changed = count = unread = 0
         progress.begin("records", 0)
@@ -147,6 +177,8 @@ class AdvisoryRefresh:
             seen.update(batch.unreadable)  # files are named after the records in them
             count += len(batch.records)
             unread += len(batch.unreadable)
+            by_itself = await self._catalog.look(sent.read_sent)
+            current.update({each.id: each.modified for each in batch.records if each.id in by_itself.modified})
             for name, why in batch.unreadable.items():
                 if len(unreadable) < MOST_NOTED:
                     unreadable[name] = why
@@ -156,6 +188,7 @@ class AdvisoryRefresh:
         if not count:
             raise Invalid(f"{path.name} has no OSV records that can be read")
         removed = await self._remove_absent(seen)
+        await self._catalog.write(sent.forget, current)
         for name, why in unreadable.items():
             log.warn("the advisory {name} was passed over: {why}", name=name, why=why)
         records = await self._catalog.scan(advisories.count_records)
@@ -180,7 +213,7 @@ class AdvisoryRefresh:
         stored = await self._catalog.scan(advisories.modified_of, ids)
         # Without a time of change a record is always taken for a changed one.
         differing = [
-            (each.id, each.advisories)
+            (each.id, each.modified, each.advisories)
             for each in batch.records
             if (
                 each.id in stored
@@ -189,7 +222,7 @@ class AdvisoryRefresh:
             )
         ]
         if differing:
-            await self._catalog.write(advisories.put_records, differing)
+            await self._catalog.write(sent.put_of_export, differing, whole=whole)
         return len(differing)
 
     async def _remove_absent(self, seen: set[str]) -> int:
@@ -198,7 +231,7 @@ class AdvisoryRefresh:
         while page := await self._catalog.scan(advisories.record_ids, after, PAGE):
             absent = [each for each in page if each not in seen]
             for some in batches(absent):
-                await self._catalog.write(advisories.remove_records, some)
+                await self._catalog.write(sent.remove_absent, some)
             removed += len(absent)
             after = page[-1]
         return removed
@@ -234,6 +267,7 @@ class RefreshSchedule(PeriodicTask):
 
     async def run_once(self) -> None:
         """Do the work once; it may be cancelled at any await."""
+        await self._refresh.recalls.check()
         if self._clock.now_ms() < self._not_before_ms or not await self._refresh.is_due(self._refresh_s):
             return
         try:

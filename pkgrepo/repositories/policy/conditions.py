@@ -11,10 +11,10 @@ from typing import Any, Final
 from attrs import define, frozen
 
 from pkgrepo.errors import Invalid
-from pkgrepo.model.advisories import SEVERITIES, Advisory
+from pkgrepo.model.advisories import SEVERITIES, Advisory, MalwareNames
 from pkgrepo.repositories.version_ranges import Test
 
-from .schema import Action, Datum, Order, PolicyRule, needs_of, time_ms, until_ms, version_of
+from .schema import MALWARE, Action, Datum, Order, PolicyRule, needs_of, time_ms, until_ms, version_of
 from .trust import Trust
 
 DAY_MS: Final = 24 * 3600 * 1000
@@ -101,7 +101,8 @@ class Placed:
     """
     A rule, and whose it is: the path of a repository, or ``SERVER``.
 
-    That of a dated view hides what was published after ``later_ms``, or at an unknown time.
+    That of a dated view hides what was published after ``later_ms``, or at an unknown time. The one that the server has
+    of its own is about packages that ``malware`` may have.
     """
 
     rule: PolicyRule
@@ -111,6 +112,7 @@ class Placed:
     frozen: bool = False  # it stands for a freeze
     wide: bool = False  # it is a block or a freeze of several repositories, which only system managers remove
     later_ms: int | None = None
+    malware: MalwareNames | None = None
 
 
 @define(eq=False, slots=False)
@@ -199,6 +201,9 @@ class CompiledRule:
 
     def takes_package(self, package: str) -> bool:
         """Whether it may be about some version of a package (a key)."""
+        malware = self.placed.malware
+        if malware is not None and not malware.may_have(self.order.ecosystem, package):
+            return False
         name = self.order.folded(package)
         if self._packages is not None and not self._packages(name):
             return False
@@ -288,6 +293,8 @@ class CompiledRule:
         wanted = self.placed.rule.match.advisories
         if wanted in SEVERITIES:
             return SEVERITIES.index(advisory.severity) >= SEVERITIES.index(wanted)
+        if wanted == MALWARE:
+            return advisory.is_malware
         return wanted in ("any", advisory.id, advisory.shown_as, *advisory.aliases)
 
     def _fits_scripts(self, facts: Facts) -> bool | None:
@@ -303,10 +310,12 @@ class CompiledRule:
         return None if facts.trust is None or wanted is None else facts.trust.is_below(wanted)
 
     def _because(self, facts: Facts) -> str:
-        wanted = self.placed.rule.match.trust
-        if wanted is None or facts.trust is None or not facts.trust.is_below(wanted):
-            return ""
-        return facts.trust.why(wanted)
+        wanted, found = self.placed.rule.match.trust, list[str]()
+        if self.placed.rule.match.advisories == MALWARE:
+            found = sorted(each.id for each in facts.advisories or () if each.is_malware)
+        if wanted is not None and facts.trust is not None and facts.trust.is_below(wanted):
+            found.append(facts.trust.why(wanted))
+        return ", ".join(found)
 
     def _fits_labels(self, facts: Facts) -> bool | None:
         """Whether the labels of some platform fit; all that the rule names have to be there."""

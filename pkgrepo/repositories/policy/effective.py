@@ -16,11 +16,13 @@ from pkgrepo.storage.catalog.server.policy import Block, StoredPolicy
 
 from .conditions import CACHED, SERVER, CompiledRule, Placed
 from .rules import PackageRules, RuleSet, Ruling
-from .schema import Order, PolicyRule, RuleMatch, ServingPolicy
+from .schema import MALWARE, Order, PolicyRule, RuleMatch, ServingPolicy
 
 SHORT = "minimum_release_age"  # the setting that stands for a rule about the age of what comes from upstreams
 _BLOCKS = "block"
 _FREEZES = "freeze"
+KNOWN_MALWARE: Final = "known malware"  # the rule that the server has of its own
+_MALWARE_RULE: Final = PolicyRule(name=KNOWN_MALWARE, match=RuleMatch(advisories=MALWARE), missing="allow")
 MOST_MADE: Final = 10_000  # rules of blocks in memory
 _made: Final[dict[tuple[str, str], Placed]] = {}
 
@@ -38,7 +40,7 @@ def rule_set(
     for each in (*around, repository):
         owners |= {owner.path: owner for owner in (each.authority, each)}
     placed = [each for owner in owners.values() if not is_companion(owner) for each in own_rules(owner)]
-    placed += _general(policy, owners)
+    placed += [*_general(policy, owners), *malware_rule(policy, order)]
     return _set_of(policy, repository, placed, order)
 
 
@@ -143,7 +145,21 @@ def _general(policy: StoredPolicy, owners: Mapping[str, Repository]) -> list[Pla
 
 def _set_of(policy: StoredPolicy, repository: Repository, placed: Sequence[Placed], order: Order) -> RuleSet | None:
     rulings = {key: Ruling(approved=ok, reason=why) for key, (ok, why) in policy.rulings.get(repository.id, {}).items()}
-    return RuleSet(placed, order, rulings, policy.exported_ms) if placed or rulings else None
+    return RuleSet(placed, order, rulings, policy.advisories) if placed or rulings else None
+
+
+def malware_rule(policy: StoredPolicy, order: Order | None = None) -> list[Placed]:
+    """
+    The rule that the server has of its own, if it looks for malware: what a record says to be malware is refused.
+
+    A rule for all repositories with its name stands in its place. There is none for a format of which the database has
+    no records; without an order that does not matter. What is not known lets pass: it adds to other rules, and without
+    data the server would serve nothing.
+    """
+    named = any(each["name"].casefold() == KNOWN_MALWARE for each in policy.rules)
+    if policy.malware is None or named or (order is not None and not order.ecosystem):
+        return []
+    return [Placed(_MALWARE_RULE, SERVER, malware=policy.malware)]
 
 
 def server_rules(policy: StoredPolicy) -> list[PolicyRule]:

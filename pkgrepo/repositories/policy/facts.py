@@ -49,7 +49,10 @@ def order_of(format_: StoredFormat) -> Order:
         "labels": is_image,
     }
     tells = frozenset(datum for datum, there in has.items() if there)
-    return Order.of(format_.ranges, format_.package_key, tags=is_image, tells=tells, name=format_.name)
+    ecosystem = "" if format_.ecosystem is None else format_.ecosystem.name
+    return Order.of(
+        format_.ranges, format_.package_key, tags=is_image, tells=tells, name=format_.name, ecosystem=ecosystem
+    )
 
 
 def own_rules_checked(
@@ -179,15 +182,20 @@ def with_advisories(facts: Facts, format_: StoredFormat, known: Sequence[Advisor
     """
     The facts with the advisories that affect a version, out of those on its package.
 
-    Unless what is known is ``complete``, there may be others.
+    Unless what is known is ``complete``, there may be others. A version that has no place in the order is malware if
+    any is; what affects all versions affects what has none.
     """
     if known is None or format_.versions is None:
         return facts
+    if not known:
+        return evolve(facts, advisories=(), complete=complete)
     try:
         sorts = [format_.versions.sort(each) for each in facts.versions]
     except Invalid:
-        return facts
-    return evolve(facts, advisories=[each for each in known if each.affects_any(sorts)], complete=complete)
+        hostile = [each for each in known if each.affects_all or each.is_malware]
+        return evolve(facts, advisories=hostile, complete=False)
+    found = [each for each in known if each.affects_any(sorts) or (not sorts and each.affects_all)]
+    return evolve(facts, advisories=found, complete=complete)
 
 
 def advisories_on(r: Reader, format_: StoredFormat, package: str) -> Sequence[Advisory] | None:

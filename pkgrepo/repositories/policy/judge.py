@@ -397,14 +397,14 @@ class Judge:
         package = packages.find_package(reader, self.member.id, self.rules.package)
         version = None if package is None else versions.find_version(reader, package.id, text)
         if version is None:
-            return evolve(self._facts_of_no_version(file, file), versions=(text,))
+            return self._with_advisories(evolve(self._facts_of_no_version(file, file), versions=(text,)))
         facts = self._facts_of_version(version, files.files_of_version(reader, version.id))
         return evolve(facts, digests=digests_of(file.digests, file.sha256))  # a digest names one file
 
     def _facts_of_no_version(self, main: File, file: File) -> Facts:
         origin, cached = main.origin, self.member.type is RepositoryType.PROXY
         published_ms = None if origin is None else origin.published_ms
-        return Facts(
+        facts = Facts(
             package=self.rules.package,
             published_ms=published_ms if cached else to_ms(main.created_at),
             first_seen=origin is not None and origin.first_seen,
@@ -412,6 +412,7 @@ class Judge:
             route="" if origin is None else origin.route,
             digests=digests_of(main.digests, main.sha256) | digests_of(file.digests, file.sha256),
         )
+        return with_advisories(facts, self.format, self.known, complete=False)
 
     def _with_advisories(self, facts: Facts) -> Facts:
         return with_advisories(facts, self.format, self.known, complete=self.complete)

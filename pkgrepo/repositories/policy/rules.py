@@ -189,7 +189,7 @@ class RuleSet:
         rules: Sequence[Placed],
         order: Order,
         rulings: Mapping[tuple[str, str], Ruling] | None = None,
-        data: int = 0,
+        data: tuple[int, int] = (0, 0),
     ) -> None:
         self.rules = [CompiledRule(each, order) for each in rules]
         self.order = order

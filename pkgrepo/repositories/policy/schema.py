@@ -28,6 +28,7 @@ MOST_RULES: Final = 200  # of a repository, or of the server
 MOST_PATTERNS: Final = 1000  # of one rule
 MOST_LABELS: Final = 50  # of one rule
 DIGEST: Final = re.compile(r"(?:sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}|sha1:[0-9a-f]{40}|md5:[0-9a-f]{32})")
+MALWARE: Final = "malware"  # in place of a severity: what is hostile, of whatever severity
 NAMED: Final = re.compile(r"[A-Z][A-Za-z0-9]*-[A-Za-z0-9:._-]{1,80}")  # the id of an advisory, such as CVE-2024-1
 
 _SEPARATORS: Final = re.compile(r"[-_.]+")  # PEP 503
@@ -72,7 +73,10 @@ class RuleMatch(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_de
     licences: Annotated[Patterns, meaning("Patterns of licences, such as GPL-*, as the package declares them.")] = []
     advisories: Annotated[
         Annotated[str, Meta(max_length=100)],
-        meaning("Known vulnerabilities: the least severity (low, moderate, high, critical, or any), or an id."),
+        meaning(
+            "Known vulnerabilities: the least severity (low, moderate, high, critical, or any), malware for what a "
+            "record with an id MAL- names, or an id."
+        ),
     ] = ""
     age_days: Annotated[
         Annotated[int, Meta(ge=1, le=3650)] | None, meaning("What was published less than so many days ago.")
@@ -140,7 +144,8 @@ class Order:
     What rules need of a format: how its versions are written, and how names are compared.
 
     With ``folds`` dashes, underscores and dots are the same in a name. The versions of images are ``tags``. ``is_name``
-    tells whether a package can be called so. ``tells`` are the data that the format can have at all.
+    tells whether a package can be called so. ``tells`` are the data that the format can have at all. ``ecosystem`` is
+    OSV's word for it, empty if there is none.
     """
 
     ranges: Ranges = NO_VERSIONS
@@ -149,6 +154,7 @@ class Order:
     is_name: Callable[[str], bool] = lambda _: True
     tells: frozenset[Datum] = MISSABLE | {"digests"}
     name: str = ""
+    ecosystem: str = ""
 
     @classmethod
     def of(cls, ranges: Ranges, package_key: Callable[[str], str], **more: Any) -> Order:
@@ -290,8 +296,9 @@ def _check_match(match: RuleMatch, orders: Sequence[Order], place: str) -> None:
                 f"{place}/digests/{number}",
             )
     wanted = match.advisories
-    if wanted and wanted not in (*SEVERITIES, "any") and not NAMED.fullmatch(wanted):
-        raise Invalid(f"this is a severity ({', '.join(SEVERITIES)}, any) or an id", f"{place}/advisories")
+    if wanted and wanted not in (*SEVERITIES, "any", MALWARE) and not NAMED.fullmatch(wanted):
+        severities = ", ".join(SEVERITIES)
+        raise Invalid(f"this is a severity ({severities}, any), {MALWARE} or an id", f"{place}/advisories")
     for datum in sorted(needs_of(match)):
         if not any(datum in each.tells for each in orders):
             raise Invalid(f"this condition can never be met here: {_NEVER[datum]}", f"{place}/{datum}")

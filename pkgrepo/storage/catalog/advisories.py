@@ -20,7 +20,8 @@ import msgspec
 from attrs import evolve, frozen
 
 from pkgrepo.interfaces import Reader, Transaction, Value
-from pkgrepo.model.advisories import SEVERITIES, Advisory
+from pkgrepo.model.advisories import MALWARE, SEVERITIES, Advisory
+from pkgrepo.storage.catalog.malware import NEXT, add_names, has_room, store_names
 from pkgrepo.storage.catalog.orders import Order, both_ways
 from pkgrepo.storage.catalog.rows import batches, column, dump, every, non_null, optional_conditions, placeholders
 from pkgrepo.storage.catalog.server import settings
@@ -31,7 +32,7 @@ MOST_SHOWN: Final = 20  # affected versions of a package that a list has
 # Databases whose records are shown rather than those of others, the best first: with severities and fixed versions.
 _PREFERRED: Final = ("GHSA-", "MAL-", "PYSEC-", "RUSTSEC-", "CVE-")
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Advisory).decode
+_decode = read_advisory = msgspec.json.Decoder(Advisory).decode
 
 
 @frozen(kw_only=True)
@@ -42,7 +43,8 @@ class AdvisoryLoad:
     ``records`` are the numbers of stored records by ecosystem; ``unreadable`` is that of records that were skipped.
     ``exported_ms`` is the time of the export itself: of its youngest file, or as its server says. ``loaded_ms`` is when
     it was last found to be unchanged, or was loaded. ``validator`` is what a later request is made conditional with.
-    ``reader`` is the version of the code that has read the records.
+    ``reader`` is the version of the code that has read the records. ``changes`` counts changes of what is known to be
+    malware, and exports of other times.
     """
 
     source: str
@@ -52,6 +54,7 @@ class AdvisoryLoad:
     loaded_ms: int
     validator: str = ""
     reader: int = 0
+    changes: int = 0
 
 
 @frozen
@@ -111,10 +114,17 @@ def find_load(r: Reader) -> AdvisoryLoad | None:
 
 
 def put_load(tx: Transaction, loaded: AdvisoryLoad) -> None:
-    """Note that a load is complete. Of another export, rules decide anew: documents may change."""
+    """
+    Note that a load is complete. Of another export, rules decide anew: documents may change.
+
+    Changes of malware that were noted since the last one are kept.
+    """
     before = find_load(tx)
-    settings.put(tx, LOAD, dump(loaded))
-    if before is None or before.exported_ms != loaded.exported_ms:
+    if before is None or (before.source, before.reader) != (loaded.source, loaded.reader) or not has_room(tx):
+        store_names(tx)
+    anew = before is None or before.exported_ms != loaded.exported_ms
+    settings.put(tx, LOAD, dump(evolve(loaded, changes=(0 if before is None else before.changes) + anew)))
+    if anew:
         settings.bump_config_serial(tx)
 
 
@@ -126,8 +136,13 @@ def modified_of(r: Reader, records: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def put_records(tx: Transaction, records: Sequence[tuple[str, Sequence[Advisory]]]) -> None:
-    """Store some records, by id, in place of what was stored of them; without advisories they are removed."""
+def put_records(tx: Transaction, records: Sequence[tuple[str, Sequence[Advisory]]], *, whole: bool = False) -> None:
+    """
+    Store some records, by id, in place of what was stored of them; without advisories they are removed.
+
+    Malware is blocked from the commit on, and what is none any more is served; of a ``whole`` export that is not noted
+    before its end.
+    """
     touched = _remove(tx, [record for record, _ in records])
     for record, advisories in records:
         for each in advisories:
@@ -141,11 +156,12 @@ def put_records(tx: Transaction, records: Sequence[tuple[str, Sequence[Advisory]
             touched.add((each.ecosystem, each.package))
     for ecosystem, package in sorted(touched):
         _group(tx, ecosystem, package)
-
-
-def remove_records(tx: Transaction, ids: Sequence[str]) -> None:
-    """Remove some records."""
-    put_records(tx, [(each, ()) for each in ids])
+    loaded = None if whole or not any(record.startswith(MALWARE) for record, _ in records) else find_load(tx)
+    if loaded is not None:
+        every = (each for _, advisories in records for each in advisories)
+        add_names(tx, {(each.ecosystem, each.package) for each in every if each.is_malware})
+        settings.put(tx, LOAD, dump(evolve(loaded, changes=loaded.changes + 1)))
+        settings.bump_config_serial(tx)
 
 
 def record_ids(r: Reader, after: str, limit: int) -> list[str]:
@@ -255,6 +271,26 @@ def vulnerable_packages(r: Reader, places: Sequence[Place], limit: int) -> list[
         """,
         (*_values(places), limit),
     )
+
+
+def malware_in(r: Reader, places: Sequence[Place], limit: int) -> list[tuple[int, str, str, Advisory]]:
+    """The stored versions that records say to be malware: repository id, package, version, and what the record says."""
+    if not places:
+        return []
+    rows = r.all(
+        f"""
+        {_places(len(places))} SELECT p.repository_id, p.name, v.text, a.data {_AFFECTED}
+            AND a.record >= ? AND a.record < ? ORDER BY p.repository_id, p.key, v.sort LIMIT ?
+        """,
+        (*_values(places), MALWARE, NEXT, limit),
+    )
+    return [(owner, package, version, _decode(data)) for owner, package, version, data in rows]
+
+
+def find_record(r: Reader, record: str) -> list[Advisory]:
+    """What a stored record says of each package, or one that is shown for it or has it as an alias."""
+    sql = "SELECT data FROM advisory WHERE record = ? OR shown_as = ? ORDER BY record, ecosystem, package_key LIMIT 100"
+    return [_decode(data) for (data,) in r.all(sql, (record, record))]
 
 
 def affected_versions(r: Reader, place: Place, finding: Finding) -> list[str]:

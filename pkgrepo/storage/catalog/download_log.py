@@ -341,6 +341,67 @@ def list_fetched(r: Reader, question: Question, limit: int) -> list[FetchedItem]
     )
 
 
+@frozen
+class ItemFetches:
+    """The fetches of one file or manifest by one client from one network; for the fields see those of the others."""
+
+    id: int
+    client_id: int
+    address: str
+    repository: str
+    package: str
+    version: str
+    path: str
+    first_ms: int
+    last_ms: int
+    count: int
+    username: str | None
+    token: str | None
+    pipeline: str
+
+
+BY_ITEM: Final[Order[ItemFetches]] = both_ways(
+    {
+        "item": [
+            ("id", int, lambda each: each.id),
+            ("client_id", int, lambda each: each.client_id),
+            ("address", str, lambda each: each.address),
+        ]
+    }
+)["item"]
+
+
+def list_item_fetches(r: Reader, question: Question, after: Sequence[Value], limit: int) -> list[ItemFetches]:
+    """A page of who fetched each file or manifest that a question is about."""
+    return every(
+        r,
+        lambda row: ItemFetches(*row),
+        f"""
+        WITH page AS (
+            SELECT i.id AS id, l.client_id AS client_id, l.address AS address, i.repository AS repository,
+                i.package AS package, i.version AS version, i.path AS path, MIN(l.first_at) AS first_at,
+                MAX(l.last_at) AS last_at, CAST(SUM(l.count) AS BIGINT) AS count
+            FROM download_item i JOIN download_log l ON l.item_id = i.id
+            WHERE {_condition(question)} {"AND (i.id, l.client_id, l.address) > (?, ?, ?)" if after else ""}
+            GROUP BY i.id, l.client_id, l.address, i.repository, i.package, i.version, i.path
+            ORDER BY i.id, l.client_id, l.address LIMIT ?
+        )
+        SELECT p.id, p.client_id, p.address, p.repository, p.package, p.version, p.path, p.first_at, p.last_at, p.count,
+            COALESCE(a.username, c.username), NULLIF(COALESCE(t.name, c.token), ''), COALESCE(c.pipeline, '')
+        FROM page p LEFT JOIN download_client c ON c.id = p.client_id
+        LEFT JOIN account a ON a.id = c.user_id LEFT JOIN token t ON t.id = c.token_id
+        ORDER BY p.id, p.client_id, p.address
+        """,
+        (*question.parameters, *after, limit),
+    )
+
+
+def fetched_versions(r: Reader, format: str, package_key: str, limit: int) -> list[str]:
+    """The versions of a package that were fetched, as they were called then."""
+    sql = "SELECT DISTINCT version FROM download_item WHERE package_key = ? AND format = ? ORDER BY version LIMIT ?"
+    return column(r, sql, (package_key, format, limit))
+
+
 def count_fetches(r: Reader, question: Question) -> Totals:
     """The sums over all clients."""
     row = only_row(

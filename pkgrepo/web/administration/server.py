@@ -131,12 +131,12 @@ async def show_recall(visit: Visit) -> Response:
         found = await visit.api("GET", "/recall", query=query) if given else None
     except (Invalid, NotFound) as wrong:
         visit.error = str(wrong)
-    if found is None and not visit.error:
-        await visit.api("GET", "/server/state")  # which refuses those who may not ask
+    opened = await visit.api("GET", "/recalls") if found is None and not visit.error else []
     named = given.get("package", "") + (f"=={given['version']}" if "version" in given else "")
     return visit.page(
         "administration/recall.html",
         found=found,
+        opened=opened,
         order=visit.query("sort") or "-last_at",
         api_query=urlencode(given),
         block=_block(given, found),

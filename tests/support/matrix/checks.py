@@ -11,6 +11,7 @@ from tests.support.matrix.kinds import RuleKind
 from tests.support.matrix.specimens import BAD, LICENCES, SHARD, Item, Specimen, plain
 
 REASON = "known to be bad"
+MALWARE = "MAL-2026-evil"
 STORED = ("hosted", "around")
 
 
@@ -50,7 +51,9 @@ def files_of(item: Item, kind: str, rule: RuleKind | None = None) -> tuple[str, 
     return (*item.paths, *beside)
 
 
-async def check_files(world: World, specimen: Specimen, name: str, kind: str, rule: RuleKind) -> None:
+async def check_files(
+    world: World, specimen: Specimen, name: str, kind: str, rule: RuleKind, reason: str = REASON
+) -> None:
     """Each file is refused with the reason, or sent, at its first request and at later ones."""
     for item in specimen.items:
         refused = rule.refuses(specimen, item)
@@ -61,7 +64,7 @@ async def check_files(world: World, specimen: Specimen, name: str, kind: str, ru
                     assert reply.status == 200, (method, path, reply.body)
                     continue
                 assert reply.status == 403, (method, path, reply.status, reply.body[:200])
-                assert method == "HEAD" or REASON.encode() in reply.body, (path, reply.body)
+                assert method == "HEAD" or reason.encode() in reply.body, (path, reply.body)
 
 
 async def check_documents(world: World, specimen: Specimen, name: str, kind: str, rule: RuleKind) -> None:
@@ -112,6 +115,15 @@ async def fetch_all(world: World, specimen: Specimen, name: str, kind: str) -> N
         assert reply.status == 200, (path, reply.status, reply.body)
         markers = {each.marker for each in specimen.items if each.version == BAD or path in specimen.documents}
         assert all(each in plain(reply.body) for each in markers), (path, plain(reply.body)[:2000])
+
+
+async def check_malware(world: World, specimen: Specimen, kind: str, rule: RuleKind) -> None:
+    """Take every road out of a new repository, which nobody gave a rule."""
+    name = await world.repository(specimen, kind)
+    await check_files(world, specimen, name, kind, rule, MALWARE)
+    await world.settle()
+    await check_documents(world, specimen, name, kind, rule)
+    await check_abouts(world, specimen, name, rule)
 
 
 async def check_cell(world: World, specimen: Specimen, kind: str, rule: RuleKind) -> None:

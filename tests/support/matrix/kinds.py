@@ -79,6 +79,10 @@ RULES = (
         _bad,
         lambda each: bool(each.ecosystem),
     ),
+    RuleKind("malware", lambda *_: {"advisories": "malware"}, _bad, lambda each: bool(each.ecosystem)),
     RuleKind("source", _source, _every),
     RuleKind("label", lambda *_: {"labels": {"stage": "evil"}}, _bad, lambda each: each.labels),
 )
+
+# That of the server itself: nobody wrote it.
+KNOWN_MALWARE = RuleKind("known malware", lambda *_: {}, _bad, lambda each: bool(each.ecosystem))

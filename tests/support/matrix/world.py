@@ -18,6 +18,7 @@ from tests.support.memory_server import Reply, Stack
 from tests.support.osv_records import affected, record, since, write_folder
 
 ADVISORY = "GHSA-evil-evil-evil"
+MALWARE = "MAL-2026-evil"
 KINDS = ("hosted", "cold", "listed", "warm", "virtual", "around")
 """
 What a repository is when its rules are set.
@@ -90,26 +91,30 @@ class MatrixWorld:
         assert reply.status == 200, reply.body
 
 
+def malware(specimen: Specimen, **fields: Any) -> dict[str, Any]:
+    """A record that says that the bad version of a specimen is malware."""
+    return record(f"{MALWARE}-{specimen.format}", _about(specimen), **fields)
+
+
+def _about(each: Specimen) -> Mapping[str, Any]:
+    return affected(each.ecosystem, each.name, *since(BAD), kind="SEMVER" if each.format == "npm" else "ECOSYSTEM")
+
+
 def advisories(specimens: Sequence[Specimen]) -> list[dict[str, Any]]:
-    """A record about the bad version of each specimen whose ecosystem has records."""
-    return [
-        record(
-            f"{ADVISORY}-{each.format}",
-            affected(each.ecosystem, each.name, *since(BAD), kind="SEMVER" if each.format == "npm" else "ECOSYSTEM"),
-            database_specific={"severity": "CRITICAL"},
-        )
-        for each in specimens
-        if each.ecosystem
-    ]
+    """A record about the bad version of each specimen whose ecosystem has records, and one of malware."""
+    found = [each for each in specimens if each.ecosystem]
+    severe = {"database_specific": {"severity": "CRITICAL"}}
+    return [record(f"{ADVISORY}-{each.format}", _about(each), **severe) for each in found] + list(map(malware, found))
 
 
 @asynccontextmanager
-async def matrix_world(folder: Path) -> AsyncIterator[MatrixWorld]:
-    """Both servers, running; the upstream has all specimens."""
+async def matrix_world(folder: Path, *, block_malware: bool = False) -> AsyncIterator[MatrixWorld]:
+    """Both servers, running; the upstream has all specimens. The one may ``block_malware`` by itself."""
     source = write_folder(folder / "osv", advisories(SPECIMENS))
     with no_failures():
         upstream = RunningServer(server_config(folder / "upstream"))
-        stack = Stack(folder / "front", proxy__allow_private=["127.0.0.1"], advisories__source=str(source))
+        given = {"advisories__source": str(source), "advisories__block_malware": block_malware}
+        stack = Stack(folder / "front", proxy__allow_private=["127.0.0.1"], **given)
         await upstream.start()
         await stack.start()
         try:

@@ -132,6 +132,21 @@ def append_events(tx: Transaction, new: Iterable[NewEvent], actor: Actor, now_ms
         )
 
 
+def publications(r: Reader, package_id: int, limit: int) -> dict[str, tuple[str, str, int]]:
+    """Who published or fetched versions of a package last, by key: the name, that of the token, and when (ms)."""
+    rows = r.all(
+        """
+        SELECT e.version_key, e.actor, COALESCE(t.name, ''), e.at FROM (
+            SELECT seq, version_key, actor, token_id, at FROM event
+            WHERE package_id = ? AND kind IN ('published', 'imported', 'cached', 'package.promoted')
+            ORDER BY seq DESC LIMIT ?
+        ) e LEFT JOIN token t ON t.id = e.token_id ORDER BY e.seq
+        """,
+        (package_id, limit),
+    )
+    return {key: (actor, token, at_ms) for key, actor, token, at_ms in rows}
+
+
 def last_seq(r: Reader) -> int:
     """The sequence number of the latest event; 0 if there is no event."""
     return number(r, "SELECT MAX(seq) FROM event")

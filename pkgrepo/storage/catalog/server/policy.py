@@ -17,6 +17,7 @@ from attrs import Factory, frozen
 from pkgrepo.errors import Conflict, existing
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import SYSTEM, Actor
+from pkgrepo.model.advisories import MalwareNames
 from pkgrepo.storage.catalog.packages.events import append_repository_event
 from pkgrepo.storage.catalog.rows import at_or_none, batches, dump, every, find, insert, load, number, rows
 from pkgrepo.storage.catalog.server import freezes, settings
@@ -73,27 +74,29 @@ class StoredPolicy:
     """
     All that rule sets are made of beside the configurations of repositories.
 
-    ``rules`` are those of the server, as stored; ``exported_ms`` is the time of the export of advisories in use.
+    ``rules`` are those of the server, as stored. ``advisories`` differs whenever other advisories are known.
+    ``malware`` are the packages that the server blocks by itself; None if it does not look for any.
     """
 
     rules: Sequence[Mapping[str, Any]] = ()
     blocks: Sequence[Block] = ()
     freezes: Sequence[Freeze] = ()
     rulings: Rulings = Factory(dict)
-    exported_ms: int = 0
+    advisories: tuple[int, int] = (0, 0)
+    malware: MalwareNames | None = None
 
 
 _BLOCK, _block = rows(Block, "policy_block", digests=load, ends_at=at_or_none)
 _QUARANTINED, _quarantined = rows(Quarantined, "quarantined", decided_at=at_or_none)
 
 
-def read_policy(r: Reader, exported_ms: int) -> StoredPolicy:
-    """All of it, with the time of the advisories that are loaded."""
+def read_policy(r: Reader, advisories: tuple[int, int] = (0, 0), malware: MalwareNames | None = None) -> StoredPolicy:
+    """All of it, with what is known of advisories."""
     rulings: dict[int, dict[tuple[str, str], Decision]] = {}
     for each in every(r, _quarantined, f"{_QUARANTINED} WHERE state <> ?", (WAITING,)):
         found = rulings.setdefault(each.repository_id, {})
         found[each.package_key, each.version] = (each.state == APPROVED, each.comment)
-    return StoredPolicy(server_rules(r), list_blocks(r), freezes.list_freezes(r), rulings, exported_ms)
+    return StoredPolicy(server_rules(r), list_blocks(r), freezes.list_freezes(r), rulings, advisories, malware)
 
 
 def server_rules(r: Reader) -> Sequence[Mapping[str, Any]]:

@@ -53,7 +53,7 @@ BY_HAND = {
     "no call, but the profiles of the client": "profile list, profile use",
     "a file or options of which the client makes a configuration, or a configuration that is shown as a file": """
         repo create, retention preview, retention set, retention show, rules set, rules show,
-        rules suggest""",
+        rules suggest, advisories add""",
     "some of the list are left out, by rules of the client": "token list",
     "the query is made of the form of a text, and pages are put together": "recall",
     "an option may have a version too, and what is not found is an exit code without an error": "explain, setup",
