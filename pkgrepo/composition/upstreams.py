@@ -165,7 +165,7 @@ class ProxyParts:
             limits=ReadLimits(config.server.max_upload),
         )
         addressed = AddressedFiles(context, keeper, self._mistrusted)
-        root = core.trusted_root
+        self._root = root = core.trusted_root
         own = OwnFactsOfFiles(
             catalog=core.catalog,
             clock=core.clock,
@@ -259,6 +259,7 @@ class ProxyParts:
             matches=self.rule_matches,
             fetching=self.fetching,
             package_files=self.package_files,
+            trusted_root=self._root,
             settle=self.settle,
         )
 

@@ -36,6 +36,7 @@ from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.search import SearchIndexCache
+from pkgrepo.sigstore.roots import TrustedRoot
 
 from .image_addresses import ImageAddresses
 
@@ -57,6 +58,7 @@ class Proxying:
     package_files: PackageFiles
     judges: PolicyJudges
     matches: RuleMatches
+    trusted_root: TrustedRoot  # by which attestations are verified
     settle: Callable[[], Awaitable[None]]  # have what proxies have served stored, before something of it is removed
 
 

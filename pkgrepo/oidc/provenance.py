@@ -14,8 +14,8 @@ extension              in older certificates     claims of the identity token
 18, pipeline                                     ``workflow_ref``, ``ci_config_ref_uri``: all before the ``@``
 =====================  ========================  ===========================================================
 
-What either does not name is not compared, except the issuer. That the certificate was issued by Fulcio is not
-verified: that needs roots of trust, which a closed network does not have.
+What either does not name is not compared, except the issuer. Whether an authority issued the certificate is
+verified where that is asked for (L{pkgrepo.sigstore}): here the pipeline has just proved who it is.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from pkgrepo.repositories.clock import Clock, from_ms
 from pkgrepo.repositories.past import package_past
 from pkgrepo.repositories.policy.refusals import PublishedLater, RuleRefused, TooYoung, refusal
 from pkgrepo.repositories.policy.rules import SERVED, Verdict
+from pkgrepo.repositories.policy.trust import Trust
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
 
@@ -73,7 +74,7 @@ class FoundVersion:
     A version that a member has. Times are in milliseconds since the epoch.
 
     ``first_seen``: the upstream does not say when it was published, and this is when it was first seen. ``verdict`` is
-    what rules say of it.
+    what rules say of it, and ``trust`` who published it, if they ask for that.
     """
 
     text: str
@@ -81,6 +82,7 @@ class FoundVersion:
     published_ms: int | None
     first_seen: bool = False
     verdict: Verdict = SERVED
+    trust: Trust | None = None
 
     @property
     def hidden(self) -> bool:
@@ -234,22 +236,25 @@ class Explainer:
             kept: Version | None = await self._catalog.look(_find_hosted, repository.id, package, version_key)
             if kept is None:
                 return None
-            verdict = SERVED
+            verdict, trust = SERVED, None
             if member.judge is not None:
                 verdict = await self._catalog.scan(member.judge.of_version, kept.package_id, kept.text)
-            return FoundVersion(kept.text, repository, round(kept.published_at.timestamp() * 1000), verdict=verdict)
+                trust = await self._catalog.scan(member.judge.trust_of, kept.package_id, kept.text)
+            published_ms = round(kept.published_at.timestamp() * 1000)
+            return FoundVersion(kept.text, repository, published_ms, verdict=verdict, trust=trust)
         find = _find_entry(self._version_keys[repository.format], member.request.section, version_key)
         entry = await self._resolver.read(member, find)
         return None if entry is None else await self._version_of(member, entry)
 
     async def _version_of(self, member: UpstreamMember, entry: Entry) -> FoundVersion:
-        verdict = SERVED
+        verdict, trust = SERVED, None
         if member.judge is not None:
             judge = member.judge
             with suppress(NotFound, *FAILURES):  # documents list it until it is read
                 judge = await self._files.judge_of(member, judge, entry)
-            verdict = judge.of_entry(entry, member.held.document.route)
-        return FoundVersion(entry.version, member.repository, entry.published_ms, entry.first_seen, verdict)
+            facts = judge.facts_of_entry(entry, member.held.document.route)
+            verdict, trust = judge.decide(facts), facts.trust
+        return FoundVersion(entry.version, member.repository, entry.published_ms, entry.first_seen, verdict, trust)
 
 
 def _unknown_past(reader: Reader, repository_id: int, key: str, at_ms: int) -> list[str]:

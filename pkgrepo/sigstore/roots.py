@@ -60,7 +60,7 @@ class Authority:
     period: Period
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, eq=False)
 class TrustedRoot:
     """
     What bundles are verified by: ``authorities``, and the keys of transparency and certificate logs by their ids.

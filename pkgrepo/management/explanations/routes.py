@@ -21,6 +21,7 @@ from pkgrepo.management.explanations.schema import (
     PlatformRecord,
     ServingRecord,
     StepRecord,
+    TrustRecord,
 )
 from pkgrepo.model import Action, File, Repository
 from pkgrepo.proxy.explaining import Explainer, Explanation, FoundManifest, FoundVersion, Serving
@@ -259,6 +260,7 @@ class _Writer:
                 )
                 for placed, missing in version.verdict.passed
             ],
+            trust=None if version.trust is None else TrustRecord.of(version.trust),
         )
 
     def _file(self, found: FoundFile, path: str) -> ExplainedFile:

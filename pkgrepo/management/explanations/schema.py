@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Self
 
 from pkgrepo.management.api.fields import (
     MediaType,
@@ -21,6 +21,8 @@ from pkgrepo.model.structs import meaning
 from pkgrepo.proxy.explaining import Outcome
 from pkgrepo.proxy.format import LatestReason
 from pkgrepo.proxy.trace import StepKind
+from pkgrepo.repositories.policy.trust import Trust
+from pkgrepo.storage.catalog.file_facts import Attested
 
 
 class HiddenVersionRecord(Record):
@@ -109,6 +111,42 @@ class NotKnown(Record):
     missing: Annotated[str, meaning("The data that are not known.")]
 
 
+class TrustRecord(Record):
+    """
+    Who published a version, as far as a rule asks for it: its rank, and the best one of the versions before.
+
+    Ranks are none, provenance, publisher and staged. With claimed alone the provenance was not verified yet.
+    """
+
+    claimed: Annotated[str, meaning("The rank that the document claims.")]
+    rank: Annotated[str | None, meaning("The rank after verification; null if the provenance was not read.")]
+    before: Annotated[str | None, meaning("The best rank of the versions before; null if it is not known.")]
+    before_version: Annotated[str | None, meaning("The version that has it; null for none.")]
+    why: Annotated[str, meaning("Why the provenance is not verified; empty otherwise.")]
+    issuer: Annotated[str, meaning("Who issued the identity token of the pipeline, if it is verified.")]
+    source: Annotated[str, meaning("The address of its source repository, if it is verified.")]
+    workflow: Annotated[str, meaning("The address of the pipeline's definition, if it is verified.")]
+    ref: Annotated[str, meaning("The branch or tag that it was made of, if it is verified.")]
+    commit: Annotated[str, meaning("The commit that it was made of, if it is verified.")]
+
+    @classmethod
+    def of(cls, trust: Trust) -> Self:
+        """That of what is known."""
+        found = trust.attested or Attested(root="")
+        return cls(
+            claimed=trust.claim.rank.name.lower(),
+            rank=None if trust.rank is None else trust.rank.name.lower(),
+            before=None if trust.before is None else trust.before.name.lower(),
+            before_version=trust.best or None,
+            why=found.why,
+            issuer=found.issuer,
+            source=found.repository,
+            workflow=found.workflow,
+            ref=found.ref,
+            commit=found.commit,
+        )
+
+
 class ExplainedVersion(Record):
     """
     The version that was asked about.
@@ -125,6 +163,7 @@ class ExplainedVersion(Record):
     hidden: Annotated[bool, meaning("Whether a rule hides it.")]
     opens_at: Annotated[datetime | None, meaning("When the rule no longer hides it; null if it stays hidden.")]
     not_known: Annotated[list[NotKnown], meaning("Rules that would decide otherwise if more was known of it.")]
+    trust: Annotated[TrustRecord | None, meaning("Who published it; null if no rule asks for that.")] = None
 
 
 class ExplainedFile(Record):

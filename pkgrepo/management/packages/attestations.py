@@ -2,7 +2,8 @@
 Shows who signed or attested the files of a version, as the documents beside them say: OpenPGP signatures (RFC 9580),
 Sigstore bundles, provenance documents (PEP 740).
 
-Nothing is verified, and what cannot be read says so.
+The provenance of formats that have any (``attests``) is verified. Of what is not kept, such as that of an upstream,
+it is shown what rules have found. Other documents are shown as they are, and what cannot be read says so.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.packages.schema import AttestationRecord, Attestations
 from pkgrepo.model import File
+from pkgrepo.repositories.attestations import AttestedFile, Attests
+from pkgrepo.repositories.format import StoredFormat
+from pkgrepo.sigstore.roots import TrustedRoot
+from pkgrepo.storage.catalog.file_facts import Attested, attested_name, facts_of_package, name_of
 from pkgrepo.storage.catalog.packages.files import list_files_of_version
 from pkgrepo.untrusted.strict_json import check_value_count, decode_as
 
@@ -105,25 +110,52 @@ def subject_of(path: str) -> str:
     return path.removesuffix(suffix)
 
 
-def read_attestations(path: str, data: bytes) -> list[AttestationRecord]:
-    """Who attests a file, and what, by the document at a path. Takes some milliseconds."""
+def read_attestations(path: str, data: bytes, found: Attested | None = None) -> list[AttestationRecord]:
+    """
+    Who attests a file, and what, by the document at a path, of which was ``found`` whether it is verified.
+
+    Takes some milliseconds.
+    """
     kind = kind_of(path) or ""
     try:
         check_value_count(data, MOST_VALUES, path)
         match kind:
             case "OpenPGP signature":
-                found = [(_signer(data), "")]
+                said = [(_signer(data), "")]
             case "Sigstore bundle":
-                found = [_bundle(decode_as(data, _Bundle, what="the bundle"))]
+                said = [_bundle(decode_as(data, _Bundle, what="the bundle"))]
             case _:
-                found = _provenance(decode_as(data, _Provenance, what="the provenance"))
+                said = _provenance(decode_as(data, _Provenance, what="the provenance"))
     except (Invalid, ValueError):
-        found = [(UNREADABLE, "")]
+        said = [(UNREADABLE, "")]
     about = subject_of(path)
     return [
-        AttestationRecord(kind=kind, path=path, about=about, by=by[:LONGEST], says=says[:LONGEST], verified=False)
-        for by, says in found[:MOST_BUNDLES]
+        AttestationRecord(kind=kind, path=path, about=about, by=by[:LONGEST], says=says[:LONGEST], **_of(found))
+        for by, says in said[:MOST_BUNDLES]
     ]
+
+
+def _of(found: Attested | None) -> dict[str, Any]:
+    """The fields that tell whether an attestation is verified, and of whom."""
+    if found is None:
+        return {"verified": False}
+    return {
+        "verified": found.verified,
+        "why": found.why[:LONGEST],
+        "issuer": found.issuer,
+        "source": found.repository,
+        "workflow": found.workflow,
+        "ref": found.ref,
+        "commit": found.commit,
+    }
+
+
+def _verify(attests: Attests, data: bytes, file: AttestedFile, root: TrustedRoot) -> Attested:
+    """What an attestation is found to be. Blocks for some milliseconds."""
+    try:
+        return attests.verify(data, file, root)
+    except Invalid as error:
+        return Attested(root=root.id, why=str(error))
 
 
 def _signer(data: bytes) -> str:
@@ -192,11 +224,13 @@ async def list_attestations(call: Call, version: str) -> Attestations:
     """
     From OpenPGP signatures, Sigstore bundles and attestations (PEP 740) that are stored with the files.
 
-    Nothing is verified: by is who the document says has signed. For images, see their referrers.
+    Provenance of npm and Python files is verified; of what comes from an upstream, as far as a rule has asked for it.
+    Of all others by is who the document says has signed. For images, see their referrers.
     """
-    _, found = await call.find_version(version)
-    documents = await call.catalog.scan(_documents, found.id)
-    shared = call.shared
+    package, found = await call.find_version(version)
+    every = {each.path: each for each in await call.catalog.scan(_files, found.id)}
+    documents = [each for each in every.values() if kind_of(each.path)]
+    shared, attests = call.shared, call.format.attests
     items = []
     for each in documents[:MOST_DOCUMENTS]:
         if each.size > LARGEST:
@@ -205,9 +239,37 @@ async def list_attestations(call: Call, version: str) -> Attestations:
             data = await shared.files.read(each.storage_id, each.locator, each.size)
         except BlobMissing:
             continue
-        items += await shared.pools.cpu(read_attestations, each.path, data)
+        about, told = every.get(subject_of(each.path)), None
+        if attests is not None and about is not None and each.path == about.path + attests.suffix:
+            file = AttestedFile(package.key, found.text, about.path, {**about.digests, "sha256": about.sha256})
+            told = await shared.pools.cpu(_verify, attests, data, file, shared.proxy.trusted_root)
+        items += await shared.pools.cpu(read_attestations, each.path, data, told)
+    if attests is not None:
+        read = {each.about for each in items}
+        files = [each for each in every.values() if each.role is None and each.path not in read]
+        items += await call.catalog.scan(_noted, call.format, package.key, files[:MOST_DOCUMENTS])
     return Attestations(items=items, complete=len(documents) <= MOST_DOCUMENTS)
 
 
-def _documents(r: Reader, version_id: int) -> Sequence[File]:
-    return [each for each in list_files_of_version(r, version_id, limit=MOST_FILES) if kind_of(each.path)]
+def _files(r: Reader, version_id: int) -> Sequence[File]:
+    return list_files_of_version(r, version_id, limit=MOST_FILES)
+
+
+def _noted(r: Reader, format_: StoredFormat, package: str, files: Sequence[File]) -> list[AttestationRecord]:
+    """What rules have found of the attestations of files that are kept without them."""
+    _, known = facts_of_package(r, format_.name, package)
+    records = []
+    for each in files:
+        names = (attested_name(name, each.path) for name in (f"sha256:{each.sha256}", name_of(each.digests, "")))
+        found = next((fact.attested for fact in map(known.get, names) if fact is not None and fact.attested), None)
+        if found is not None:
+            record = AttestationRecord(
+                kind="attestation",
+                path=each.path,
+                about=each.path,
+                by=found.signer or "unknown",
+                says=found.predicate_type,
+                **_of(found),
+            )
+            records.append(record)
+    return records

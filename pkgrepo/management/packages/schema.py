@@ -387,14 +387,25 @@ class Reason(Body):
 
 
 class AttestationRecord(Record):
-    """What a signature or an attestation says of a file: by is who has signed, says the type of the statement."""
+    """
+    What a signature or an attestation says of a file: by is who has signed, says the type of the statement.
+
+    The provenance of npm and Python files is verified by the trusted root of Sigstore that the server has; why says why
+    one is not. Of one that is verified the certificate names issuer, source, workflow, ref and commit.
+    """
 
     kind: Annotated[str, meaning("What the document is.")]
     path: Annotated[str, meaning("The path of the document.")]
     about: Annotated[str, meaning("The path of the file that it is about.")]
     by: Annotated[str, meaning("Who has signed it.")]
     says: Annotated[str, meaning("The type of the statement.")]
-    verified: Annotated[bool, meaning("Whether the server has checked it, which it does not.")]
+    verified: Annotated[bool, meaning("Whether the server has verified it.")]
+    why: Annotated[str, meaning("Why it is not verified; empty for what the server does not verify.")] = ""
+    issuer: Annotated[str, meaning("Who issued the identity token of the pipeline, if it is verified.")] = ""
+    source: Annotated[str, meaning("The address of its source repository, if it is verified.")] = ""
+    workflow: Annotated[str, meaning("The address of the pipeline's definition, if it is verified.")] = ""
+    ref: Annotated[str, meaning("The branch or tag that it was made of, if it is verified.")] = ""
+    commit: Annotated[str, meaning("The commit that it was made of, if it is verified.")] = ""
 
 
 class Attestations(Record):

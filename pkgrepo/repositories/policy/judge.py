@@ -244,6 +244,13 @@ class Judge:
                 return self._of_version(stored, [self.decide(facts) for _, facts in stored.files])
         return SERVED
 
+    def trust_of(self, reader: Reader, package_id: int, text: str) -> Trust | None:
+        """What is known of who published a stored version, by its first file; None if rules do not ask for that."""
+        if not self.rules.needs & TRUST:
+            return None
+        found = (each for each in self.stored(reader, package_id) if each.version.text == text)
+        return next((facts.trust for each in found for _, facts in each.files), None)
+
     def _of_version(self, stored: Stored, verdicts: Sequence[Verdict]) -> Verdict:
         """A version is not served if it has files and none of them is."""
         if not verdicts:

@@ -2,8 +2,8 @@
 Parses the document around a published version, and checks that its parts agree.
 
 A provenance bundle is a statement about the tarball, signed by the build service that made it. It is stored and served
-unchanged, after a check that it is about the version that it was published with. Clients verify the signature: they
-have the roots of trust for it.
+unchanged, after a check that it is about the version that it was published with. It is verified where that is asked
+for.
 """
 
 from __future__ import annotations

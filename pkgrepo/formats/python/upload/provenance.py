@@ -1,9 +1,8 @@
 """
 Attestations of an upload, and the provenance document made from them (PEP 740).
 
-Attestations are stored and served unchanged after checking that their subject is this file. Their signatures are not
-verified: that needs roots of trust, which a closed network does not have. Those of an upload by a pipeline must be
-signed by it, see L{pkgrepo.oidc.provenance}.
+Attestations are stored and served unchanged after checking that their subject is this file, and verified where that is
+asked for. Those of an upload by a pipeline must be signed by it, see L{pkgrepo.oidc.provenance}.
 """
 
 from __future__ import annotations
