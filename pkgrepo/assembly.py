@@ -322,6 +322,7 @@ class Assembly:
                 events=self._events,
                 database_dir=self._database_dir,
                 open_install=config.compat.open_install,
+                starter_upstreams=config.bootstrap.upstreams,
                 token_max_days=config.auth.token_max_days,
                 low_water=config.data.low_water,
                 started_at=from_ms(core.clock.now_ms()),

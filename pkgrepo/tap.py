@@ -51,6 +51,8 @@ class Options(UsageOptions):
         ["workers", "w", None, "worker processes, as server.workers: a number, or auto for one on each processor"],
     ]
 
+    optFlags = [["starter", None, "make the starter set of all formats: hosted, proxy and virtual repositories"]]
+
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.overrides: dict[str, object] = {}
@@ -65,9 +67,11 @@ class Options(UsageOptions):
     opt_s = opt_set
 
     def postOptions(self) -> None:
-        """Make ``--workers`` a setting."""
+        """Make ``--workers`` and ``--starter`` settings."""
         if self["workers"] is not None:
             self.overrides["server.workers"] = self["workers"]
+        if self["starter"]:
+            self.overrides["bootstrap.starter"] = "all"
 
     def pin_file(self) -> None:
         """Have ``read`` find the file after the working directory has changed, too."""

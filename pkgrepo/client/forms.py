@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from pkgrepo.client.printer import ago, time_with_age
@@ -220,13 +221,13 @@ def _limit(option: str, text: str, found: float | None) -> int | None:
     return int(found)
 
 
-def _read_claims(_option: str, texts: tuple[str, ...]) -> dict[str, str]:
+def _read_pairs(form: str, _option: str, texts: tuple[str, ...]) -> dict[str, str]:
     found = {}
     for each in texts:
-        name, equals, pattern = each.partition("=")
+        name, equals, value = each.partition("=")
         if not equals:
-            raise Invalid(f"{each!r} is no claim: write NAME=PATTERN")
-        found[name] = pattern
+            raise Invalid(f"{each!r} is not written as {form}")
+        found[name] = value
     return found
 
 
@@ -234,5 +235,8 @@ def _read_claims(_option: str, texts: tuple[str, ...]) -> dict[str, str]:
 READ: Final[Mapping[str, tuple[str, Callable[[str, Any], Any]]]] = {
     "size": ("SIZE", read_size),
     "count": ("NUMBER", read_count),
-    "claims": ("NAME=PATTERN", _read_claims),
+    **{
+        name: (form, partial(_read_pairs, form))
+        for name, form in (("claims", "NAME=PATTERN"), ("addresses", "FORMAT=URL"))
+    },
 }

@@ -10,6 +10,7 @@ _REPO = {
     "list": None,
     "show": ("client.repositories.commands.show_repository", "Show a repository and its configuration"),
     "create": ("client.repositories.commands.create_repository", "Create a repository: hosted, proxy or virtual"),
+    "starter": None,
     "edit": ("client.repositories.commands.edit_repository", "Change a repository, and values of its configuration"),
     "delete": None,
     "apply": ("client.apply.commands.apply", "Create and change repositories, groups, rights"),

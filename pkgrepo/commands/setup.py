@@ -30,10 +30,12 @@ _INSTALLED_AT = "/opt/pkgrepo"  # in the units
 @click.command()
 @click.argument("path", type=click.Path(path_type=Path), required=False)
 @click.option("--systemd", is_flag=True, help="The systemd units: write them into the folder PATH, or print them.")
-def init(path: Path | None, *, systemd: bool) -> None:
+@click.option("--starter", default="", metavar="FORMATS", help="Begin with repositories of these formats, or of all.")
+def init(path: Path | None, *, systemd: bool, starter: str) -> None:
     """Write a configuration file (pkgrepo.toml) with every setting, its default and its meaning."""
     if not systemd:
-        _write_new({path or Path("pkgrepo.toml"): template()})
+        formats = [each.strip() for each in starter.split(",") if each.strip()]
+        _write_new({path or Path("pkgrepo.toml"): template({"bootstrap.starter": formats} if formats else {})})
         return
     here = sys.prefix.replace("%", "%%")  # in a unit "%" begins a specifier
     folder = files("pkgrepo").joinpath("systemd")

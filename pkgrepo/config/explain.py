@@ -6,8 +6,9 @@ A test compares the page with ``pkgrepo/docs/settings.md``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import reduce
+from types import MappingProxyType
 
 from attrs import frozen
 
@@ -32,12 +33,15 @@ def explain(config: Config) -> Iterator[Explanation]:
         yield Explanation(name, key.show(getattr(owner, key.attribute)), config.origins.get(name, "default"))
 
 
-def template() -> str:
-    """A configuration file with every key, its default and its meaning, all commented out."""
-    return "\n".join(["# pkgrepo's settings. What is commented out is the default.", *_template(Config, "")])
+def template(chosen: Mapping[str, object] = MappingProxyType({})) -> str:
+    """
+    A configuration file with every key, its default and its meaning, commented out unless a value is ``chosen`` for its
+    dotted name.
+    """
+    return "\n".join(["# pkgrepo's settings. What is commented out is the default.", *_template(Config, "", chosen)])
 
 
-def _template(owner: type[Section], prefix: str) -> Iterator[str]:
+def _template(owner: type[Section], prefix: str, chosen: Mapping[str, object]) -> Iterator[str]:
     if prefix:
         yield f"\n# {summary(owner)}"
     keys = keys_of(owner)
@@ -45,7 +49,7 @@ def _template(owner: type[Section], prefix: str) -> Iterator[str]:
     if plain and prefix:
         yield f"[{prefix}]"
     for key in plain:
-        yield from _template_of_key(key)
+        yield from _template_of_key(key, chosen.get(_join(prefix, key.name)))
         if key.kind.secret:
             yield f"# name of a file that holds it, instead of {key.name}"
             yield f"#{key.name}_file ="
@@ -56,17 +60,17 @@ def _template(owner: type[Section], prefix: str) -> Iterator[str]:
             for inner in keys_of(key.kind.item).values():
                 yield from _template_of_key(inner)
     for name, section in sections_of(owner).items():
-        yield from _template(section, _join(prefix, name))
+        yield from _template(section, _join(prefix, name), chosen)
 
 
 def _join(section: str, name: str) -> str:
     return f"{section}.{name}" if section else name
 
 
-def _template_of_key(key: Key) -> Iterator[str]:
+def _template_of_key(key: Key, chosen: object = None) -> Iterator[str]:
     needed = "needed; " if key.default is REQUIRED else ""
     yield f"# {key.explanation} ({needed}{key.kind.what})"
-    yield f"#{key.name} = {key.show(key.default)}".rstrip()
+    yield f"#{key.name} = {key.show(key.default)}".rstrip() if chosen is None else f"{key.name} = {key.show(chosen)}"
 
 
 def summary(owner: type[Section]) -> str:

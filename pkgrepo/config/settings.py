@@ -42,6 +42,7 @@ User = Annotated[
     str,
     Meta(pattern=r"[A-Za-z0-9][A-Za-z0-9._-]{2,31}", title="3 to 32 letters, digits, dots, dashes or underscores"),
 ]
+Address = Annotated[str, Meta(pattern=r"https?://[^\s]+", title="an address with https:// or http://")]
 Sha256 = Annotated[str, Meta(pattern=r"[0-9a-f]{64}", title="64 lower-case hex digits")]
 
 HOST_PATTERN = r"(?:\*\.)?[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*"
@@ -798,6 +799,17 @@ class Bootstrap(Section, frozen=True):
     storages: Annotated[tuple[BootstrapStorage, ...], meaning("storages")] = ()
     repositories: Annotated[tuple[BootstrapRepository, ...], meaning("repositories")] = ()
     tokens: Annotated[tuple[BootstrapToken, ...], meaning("tokens")] = ()
+    starter: Annotated[
+        tuple[str, ...],
+        meaning(
+            "formats of which the starter set is made: a hosted repository, a proxy of the address in upstreams, if "
+            "there is one, and a virtual one of both; all stands for all formats",
+            title="a list of formats",
+        ),
+    ] = ()
+    upstreams: Annotated[
+        Mapping[str, Address], meaning("addresses of public registries by format, for proxies of the starter set")
+    ] = field(default_factory=dict)
 
 
 class Config(Section, frozen=True):

@@ -108,7 +108,7 @@ class Look:
 
     ``icon`` are shapes of SVG, drawn with strokes on a grid of 24; its colours are ``light`` on a light ground and
     ``dark`` on a dark one, with a contrast of at least 4.5 to 1; empty for that of quiet text. ``programs`` are those
-    that its users know it by. The page of a version shows the texts of files of its archive that are ``inside``, by
+    that its users know it by; ``starter`` is the name of its repositories in the starter set. The page of a version shows the texts of files of its archive that are ``inside``, by
     their paths in its one folder; of a folder, with a slash at its end, it lists the files.
     """
 
@@ -116,6 +116,7 @@ class Look:
     light: str = ""
     dark: str = ""
     programs: str = ""
+    starter: str = ""
     inside: tuple[str, ...] = ()
 
 

@@ -49,7 +49,7 @@ from pkgrepo.management.policy import (
     rules,
 )
 from pkgrepo.management.projects import routes as projects
-from pkgrepo.management.repositories import configuration, contents, keys, uploads
+from pkgrepo.management.repositories import configuration, contents, keys, starter, uploads
 from pkgrepo.management.repositories import routes as repositories
 from pkgrepo.management.storages import routes as storages
 from pkgrepo.management.tokens import all_tokens, bearer, device_login, pipelines, publishers, service_accounts
@@ -66,6 +66,7 @@ ROOMS = (
     server,
     storages,
     repositories,
+    starter,
     configuration,
     publishers,
     keys,

@@ -49,6 +49,7 @@ class FormatInfo(Record):
     name: Annotated[str, meaning("The name of the format.")]
     aliases: Annotated[list[str], meaning("Other names that the API accepts for it.")]
     programs: Annotated[str, meaning("The programs that its users know it by, in a row.")]
+    starter: Annotated[str, meaning("The name of its repository in the starter set; empty for none.")]
 
 
 class Info(Record):
@@ -124,7 +125,12 @@ async def show_info(call: Call) -> Info:
         version=__version__,
         installed=await call.catalog.look(has_users),
         formats=[
-            FormatInfo(name=name, aliases=list(format_.aliases), programs=format_.look.programs)
+            FormatInfo(
+                name=name,
+                aliases=list(format_.aliases),
+                programs=format_.look.programs,
+                starter=format_.look.starter,
+            )
             for name, format_ in sorted(call.services.formats.items())
         ],
         login_methods=["password", "token"],

@@ -24,7 +24,7 @@ from pkgrepo.storage.catalog.people.users import find_user_by_name, has_users
 from pkgrepo.storage.catalog.server.storages import find_storage
 
 from .endpoints import endpoint_problem
-from .provisioning import DEFAULT_STORAGE, declared_bucket, find_named, no_member
+from .provisioning import DEFAULT_STORAGE, declared_bucket, declared_repositories, find_named, no_member
 
 _INTERFACE = re.compile(r":interface=((?:\\.|[^:\\])*)")
 
@@ -101,7 +101,12 @@ def _storage_problems(config: Config) -> Iterator[str]:
 def _repository_problems(core: Core, config: Config, issuers: Issuers, catalog: Reader | None) -> Iterator[str]:
     declared = {name.casefold() for name in (DEFAULT_STORAGE, *(each.name for each in config.bootstrap.storages))}
     earlier: set[str] = set()
-    for wanted in config.bootstrap.repositories:
+    try:
+        repositories = declared_repositories(core, config)
+    except Invalid as error:
+        yield f"bootstrap.starter: {error}"
+        repositories = [*config.bootstrap.repositories]
+    for wanted in repositories:
         where = f"bootstrap.repositories: {wanted.storage}/{wanted.name}"
         stored = catalog is not None and find_storage(catalog, wanted.storage) is not None
         if not stored and wanted.storage.casefold() not in declared:

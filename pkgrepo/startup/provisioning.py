@@ -25,6 +25,7 @@ from pkgrepo.errors import Conflict, Invalid, existing
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.management.api.names import get_format
 from pkgrepo.management.repositories.definitions import define, make_repository
+from pkgrepo.management.repositories.starter import starter_formats, starter_set, upstream_of
 from pkgrepo.management.storages.places import make_bucket, place_of
 from pkgrepo.management.storages.schema import StorageSettings
 from pkgrepo.model import Action, Repository, RepositoryScope, TokenKind, TokenLimits, Visibility
@@ -56,7 +57,7 @@ async def prepare(core: Core, config: Config, issuers: Issuers) -> str | None:
     await ensure_storages(core, config)
     password = await _ensure_admin(core, config)
     now_ms = core.clock.now_ms()
-    for repository in config.bootstrap.repositories:
+    for repository in declared_repositories(core, config):
         await core.registry.refresh()  # which repository is the default depends on the ones before
         await core.catalog.write(_ensure_repository, repository, core, issuers, now_ms)
     await core.companions.ensure_all(core.catalog, now_ms)
@@ -193,6 +194,21 @@ def _ensure_repository(tx: Transaction, wanted: BootstrapRepository, core: Core,
         raise Invalid(f"{where}: {error}") from None
     except Conflict as error:
         raise Conflict(f"{where}: {error}") from None
+
+
+def declared_repositories(core: Core, config: Config) -> list[BootstrapRepository]:
+    """The repositories that are declared, and those of the starter set. :raises Invalid: there is no such format"""
+    declared, upstreams = config.bootstrap, config.bootstrap.upstreams
+    found = [*declared.repositories]
+    if declared.starter:
+        for format_ in starter_formats(core.formats, declared.starter, {}):
+            for each in starter_set(format_, DEFAULT_STORAGE, upstream_of(core.formats, upstreams, format_)):
+                found.append(
+                    BootstrapRepository(
+                        name=each.name, format=each.format, description=each.description, config=each.config
+                    )
+                )
+    return found
 
 
 def find_named(r: Reader, path: str) -> Repository | None:

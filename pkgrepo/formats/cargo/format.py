@@ -56,7 +56,7 @@ def cargo() -> Format:
         mirrored=MIRRORED,
         imported=IMPORTED,
         token_clients=("cargo",),
-        look=Look(icon=ICON, light="#8a4a12", dark="#ffb27a", programs="cargo"),
+        look=Look(icon=ICON, light="#8a4a12", dark="#ffb27a", programs="cargo", starter="crates"),
         setup=snippets,
         install=install_snippets,
         client_documents=ClientDocuments(

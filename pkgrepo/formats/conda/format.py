@@ -61,6 +61,7 @@ LOOK: Final = Look(
     light="#2e7d32",
     dark="#7bd07f",
     programs="conda, mamba, pixi",
+    starter="conda",
 )
 
 

@@ -48,6 +48,7 @@ LOOK: Final = Look(
     light="#0b67b2",
     dark="#6db8ff",
     programs="docker, podman, helm, oras",
+    starter="images",
 )
 
 

@@ -55,7 +55,7 @@ def go() -> Format:
         mirrored=mirrored.MIRRORED,
         imported=imported.IMPORTED,
         token_clients=("go",),
-        look=Look(icon=ICON, light="#00677f", dark="#5fd0e8", programs="go"),
+        look=Look(icon=ICON, light="#00677f", dark="#5fd0e8", programs="go", starter="go"),
         setup=setup.snippets,
         install=setup.install_snippets,
         uploads=Uploads("module zips", {".zip": ".+"}, take_file, folders=FOLDERS, caches=caches),

@@ -49,7 +49,14 @@ def helm() -> Format:
     lists = WholeLists(index_request(), ENTRY, proxied, render)
     return Format(
         name=NAME,
-        look=Look(icon=ICON, light="#0f1689", dark="#9aa5ff", programs="helm", inside=("values.yaml", "templates/")),
+        look=Look(
+            icon=ICON,
+            light="#0f1689",
+            dark="#9aa5ff",
+            programs="helm",
+            starter="charts",
+            inside=("values.yaml", "templates/"),
+        ),
         artifact="application/vnd.cncf.helm.config.v1+json",
         configurations=Configurations("the Helm format", PublishConfig | ListProxyConfig | VirtualConfig),
         package_key=check_name,

@@ -67,6 +67,7 @@ LOOK: Final = Look(
     light="#b5500d",
     dark="#ffa868",
     programs="Maven, Gradle, sbt",
+    starter="maven",
 )
 
 

@@ -55,6 +55,7 @@ LOOK: Final = Look(
     light="#c12127",
     dark="#ff8a86",
     programs="npm, pnpm, yarn, bun",
+    starter="npm",
 )
 
 

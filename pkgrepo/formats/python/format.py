@@ -55,6 +55,7 @@ LOOK: Final = Look(
     light="#2f6899",
     dark="#7fb3e0",
     programs="pip, uv, poetry",
+    starter="pypi",
 )
 
 

@@ -33,6 +33,7 @@ LOOK: Final = Look(
     light="#3d5a73",
     dark="#a9c4dc",
     programs="curl, wget",
+    starter="files",
 )
 
 

@@ -46,6 +46,7 @@ LOOK: Final = Look(
     light="#a3123a",
     dark="#ff8aa6",
     programs="gem, bundler",
+    starter="gems",
 )
 
 

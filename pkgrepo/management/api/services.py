@@ -117,7 +117,8 @@ class ManagementServices:
     ``callers`` identifies who calls, and says what they may. ``formats`` are by name. ``on_change`` is called with each
     repository that was added, changed or removed.
 
-    With ``open_install`` anyone may make the first admin. The server is degraded while the disk of a storage, or of
+    With ``open_install`` anyone may make the first admin. ``starter_upstreams`` are addresses for the starter set, by
+    format. The server is degraded while the disk of a storage, or of
     ``database_dir``, has fewer than ``low_water`` free bytes (None: see L{low_water}).
 
     ``request_times`` returns the durations of reads by format, ``reactor_lag`` how late scheduled calls ran, both in
@@ -145,6 +146,7 @@ class ManagementServices:
     events: Events
     database_dir: Path
     open_install: bool
+    starter_upstreams: Mapping[str, str]
     token_max_days: int
     low_water: int | None
     started_at: datetime

@@ -126,7 +126,7 @@ async def create_repository(call: Call, body: NewRepository, format: str | None 
     if format is None and body.format is None:
         raise Invalid("the object is missing required field `format`", "/format")
     format_ = get_format(call.services.formats, format or body.format or "")
-    storage = await _storage(call, body)
+    storage = await find_place(call, body.storage or body.storage_name or body.storage_id)
     if body.config is None and body.configs is not None:
         pointer, given = "/configs", joined(format_, body.configs)
     else:
@@ -276,8 +276,8 @@ async def delete_repository(call: Call) -> DeletedRepository:
     )
 
 
-async def _storage(call: Call, body: NewRepository) -> Storage:
-    name = body.storage or body.storage_name or body.storage_id
+async def find_place(call: Call, name: str | None) -> Storage:
+    """The storage of a name or id. :raises Invalid: there is none; :raises Conflict: it is switched off"""
     if not name:
         raise Invalid("the object is missing required field `storage`", "/storage")
     storage: Storage | None = await call.catalog.look(storages.find_storage, name)

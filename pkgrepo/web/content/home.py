@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.web.tables import Columns, PageTable, page_of_rows
-from pkgrepo.web.visits import Visit
+from pkgrepo.web.visits import Form, Visit
 
 MOST_LISTED: Final = 1000  # repositories; more are found by the filter
 PER_PAGE: Final = 30  # repositories; a row takes 1.2 KB
@@ -49,6 +49,15 @@ async def home(visit: Visit) -> Response:
         filtered=bool(query),
         changed=changed,
     )
+
+
+def _starter(form: Form) -> dict[str, Any]:
+    formats = form.all("formats")
+    upstreams = {each: url for each in formats if (url := form.text(f"upstream-{each}"))}
+    return {"formats": formats, "upstreams": upstreams, "visibility": form.text("visibility")}
+
+
+pages.operation("/starter", "POST", "/system/starter", _starter, page=home)
 
 
 @pages.get("/search")

@@ -52,6 +52,26 @@ def test_a_fresh_server_is_set_up_in_the_browser_and_takes_packages(window: Chro
     _reads_the_readme(window, "/ui/repositories/main/py", "padding")
 
 
+def test_all_repositories_of_a_team_are_made_at_once(window: Chromium) -> None:
+    window.show("/")
+    window.wait_for("Create the account of its first administrator")
+    window.fill("/ui/install", username="ada", password="correct horse battery", repeated="correct horse battery")
+    window.wait_for("Or begin with all that a team needs")
+    for each in window.driver.find_elements("css selector", "input[name=formats]"):
+        if each.get_attribute("value") not in ("npm", "raw"):
+            each.click()
+    window.find("input[name=upstream-npm]").send_keys("ftp://up.example/")
+    window.find("form.starter .button").click()
+    window.wait_for("does not begin with http:// or https://")
+    field = window.find("input[name=upstream-npm]")
+    field.clear()
+    field.send_keys("http://up.example/")
+    window.find("form.starter .button").click()
+    window.wait_for("main/npm-proxy")
+    assert "main/files-hosted" in window.text
+    assert "main/go" not in window.text
+
+
 def _make_repository(window: Chromium, link: str, format_: str, name: str) -> str:
     """Make a repository from the first page, and a token from the page of the repository; the token."""
     window.show("/ui/")

@@ -282,6 +282,7 @@ ROUTE_ACCESS = {
     "POST /project/<key>/bindings": SYSTEM_MANAGERS,
     "POST /project/<key>/members": ACCOUNT_HOLDERS,
     "POST /repository": SYSTEM_MANAGERS,
+    "POST /system/starter": SYSTEM_MANAGERS,
     "POST /repository/<repository>/cache/purge": EDITORS,
     "POST /repository/<repository>/gc": ADMINS,
     "POST /repository/<repository>/rebuild": ADMINS,
