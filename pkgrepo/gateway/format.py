@@ -108,8 +108,9 @@ class Look:
 
     ``icon`` are shapes of SVG, drawn with strokes on a grid of 24; its colours are ``light`` on a light ground and
     ``dark`` on a dark one, with a contrast of at least 4.5 to 1; empty for that of quiet text. ``programs`` are those
-    that its users know it by; ``starter`` is the name of its repositories in the starter set. The page of a version shows the texts of files of its archive that are ``inside``, by
-    their paths in its one folder; of a folder, with a slash at its end, it lists the files.
+    that its users know it by; ``starter`` is the name of its repositories in the starter set, empty for none. The page
+    of a version shows the texts of files of its archive that are ``inside``, by their paths in its one folder; of a
+    folder, with a slash at its end, it lists the files.
     """
 
     icon: str = '<path d="m12 3 8.5 4.5v9L12 21l-8.5-4.5v-9zM3.5 7.5 12 12l8.5-4.5M12 12v9"/>'

@@ -198,17 +198,20 @@ def _ensure_repository(tx: Transaction, wanted: BootstrapRepository, core: Core,
 
 def declared_repositories(core: Core, config: Config) -> list[BootstrapRepository]:
     """The repositories that are declared, and those of the starter set. :raises Invalid: there is no such format"""
-    declared, upstreams = config.bootstrap, config.bootstrap.upstreams
-    found = [*declared.repositories]
-    if declared.starter:
-        for format_ in starter_formats(core.formats, declared.starter, {}):
-            for each in starter_set(format_, DEFAULT_STORAGE, upstream_of(core.formats, upstreams, format_)):
-                found.append(
-                    BootstrapRepository(
-                        name=each.name, format=each.format, description=each.description, config=each.config
-                    )
-                )
-    return found
+    declared = config.bootstrap
+    found = starter_formats(core.formats, declared.starter, {}) if declared.starter else []
+    starters = (
+        each
+        for format_ in found
+        for each in starter_set(format_, DEFAULT_STORAGE, upstream_of(core.formats, declared.upstreams, format_))
+    )
+    return [
+        *declared.repositories,
+        *(
+            BootstrapRepository(name=each.name, format=each.format, description=each.description, config=each.config)
+            for each in starters
+        ),
+    ]
 
 
 def find_named(r: Reader, path: str) -> Repository | None:

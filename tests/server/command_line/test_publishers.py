@@ -19,7 +19,9 @@ def test_publishers_are_added_listed_and_removed(admin: Program) -> None:
     [own] = admin.json("publisher", "list", *of_package)
     assert (own["package"], own["claims"]) == ("@acme/new", {"repository_owner_id": "12"})
     assert "acme-*" in admin("publisher", "list", "main/node")
-    assert "is not written as NAME=PATTERN" in admin.refused(2, "publisher", "add", *of_package, "--issuer", "github", "--claim", "x")
+    assert "is not written as NAME=PATTERN" in admin.refused(
+        2, "publisher", "add", *of_package, "--issuer", "github", "--claim", "x"
+    )
     refused = admin.refused(2, "publisher", "add", "main/node", "--issuer", "github", "--claim", "repository=acme*/x")
     assert "everybody has pipelines at" in refused
     for each in admin.json("publisher", "list", "main/node"):
