@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pkgrepo.display import lasting
 from pkgrepo.gateway.format import Format
+from pkgrepo.model.advisories import MalwareNames
 from pkgrepo.proxy.drill.drills import outcome_of, stand_in
 from pkgrepo.proxy.drill.player import Played, Player
 from pkgrepo.proxy.drill.suggested import suggested_rules
@@ -49,7 +50,7 @@ def incidents_page(formats: Mapping[str, Format]) -> str:
 
 def _play(format_: Format, incident: Incident) -> Sequence[Played]:
     assert format_.proxied is not None
-    seat = stand_in(format_, StoredPolicy(), suggested_rules([(format_, format_.proxied)]))
+    seat = stand_in(format_, StoredPolicy(malware=MalwareNames()), suggested_rules([(format_, format_.proxied)]))
     return Player(format=format_, proxied=format_.proxied, flat=seat.flat).play(incident)
 
 

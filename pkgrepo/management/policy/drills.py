@@ -21,7 +21,7 @@ from pkgrepo.management.api.schema import Body, Record
 from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, answer_job
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.model.structs import meaning
-from pkgrepo.proxy.drill.drills import KIND, Drill, Seat, stand_in
+from pkgrepo.proxy.drill.drills import KIND, Drill, Seat, seat_of, stand_in
 from pkgrepo.proxy.drill.suggested import suggested_rules
 from pkgrepo.proxy.incidents.corpus import get_incident, incidents
 from pkgrepo.repositories.policy.facts import order_of
@@ -245,7 +245,9 @@ async def _seats(call: Call, body: DrillWish) -> tuple[Repository | None, list[S
     proxies = [each for each in ways if each.repository.type is RepositoryType.PROXY]
     if not proxies:
         raise Invalid("this repository has no proxy among its members", "/repository")
-    return chosen, [Seat(each) for each in proxies], ids
+    await call.registry.refresh()
+    format_ = formats[chosen.format]
+    return chosen, [seat_of(each, call.registry.policy, format_) for each in proxies], ids
 
 
 def _can_be_drilled(call: Call, format: str) -> bool:

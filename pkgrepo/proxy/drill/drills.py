@@ -17,6 +17,7 @@ from attrs import evolve, frozen
 
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository, RepositoryType, Visibility
+from pkgrepo.model.advisories import MalwareNames
 from pkgrepo.proxy.configuration import routes_of
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.incidents.shapes import Incident
@@ -28,6 +29,7 @@ from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.conditions import DAY_MS
 from pkgrepo.repositories.policy.effective import rule_set
 from pkgrepo.repositories.policy.facts import order_of
+from pkgrepo.repositories.policy.rules import RuleSet
 from pkgrepo.repositories.policy.schema import PolicyRule
 from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.storage.catalog.download_log import Question, count_fetches, packages_fetched
@@ -50,6 +52,11 @@ class Seat:
     def route_of(self, key: str) -> str:
         """The name of the route that it would ask first for a package (a key)."""
         return "" if self.made else next((each.name for each in routes_of(self.flat.repository, key)), "")
+
+
+def seat_of(flat: FlatMember, policy: StoredPolicy, format_: StoredFormat) -> Seat:
+    """A member of a repository, with all rules that hold for it as it is reached."""
+    return Seat(evolve(flat, policy=_rules_for(policy, flat.repository, flat.around, format_)))
 
 
 def stand_in(format_: StoredFormat, policy: StoredPolicy, rules: Sequence[PolicyRule] | None = None) -> Seat:
@@ -80,7 +87,16 @@ def stand_in(format_: StoredFormat, policy: StoredPolicy, rules: Sequence[Policy
         created_at=_EPOCH,
         updated_at=_EPOCH,
     )
-    return Seat(FlatMember(repository, (), rule_set(policy, repository, (), order_of(format_))), made=True)
+    return Seat(FlatMember(repository, (), _rules_for(policy, repository, (), format_)), made=True)
+
+
+def _rules_for(
+    policy: StoredPolicy, repository: Repository, around: Sequence[Repository], format_: StoredFormat
+) -> RuleSet | None:
+    """The rules that hold, as if the record of each incident had come to the server when it was published."""
+    if policy.malware is not None:
+        policy = evolve(policy, malware=MalwareNames())
+    return rule_set(policy, repository, around, order_of(format_))
 
 
 class Drill(MaintenanceWork):

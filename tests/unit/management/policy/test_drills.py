@@ -109,13 +109,17 @@ async def test_the_log_tells_what_was_fetched_of_its_packages_and_of_the_version
 
 async def test_a_record_of_malware_is_known_from_its_own_publication_on(make_stack: Any, tmp_path: Path) -> None:
     stack = await make_stack(advisories__source=str(write_folder(tmp_path / "osv", [REQUESTS])))
-    rule = {"name": "known", "match": {"advisories": "critical"}, "missing": "allow"}
-    found = by_name(await drill(stack, incident="axios", rules=[rule]))["axios"]
-    (bad,) = [each for each in found["versions"] if each["package"] == "plain-crypto-js"]
-    assert [(each["from_at"], each["served"]) for each in bad["spans"]] == [
-        ("2026-03-30T23:59:00Z", True),
-        ("2026-03-31T02:07:58Z", False),
-    ]
+    while (await stack.api("POST", "/advisories/refresh?wait=true")).status == 409:
+        pass
+    routes = {"routes": [{"url": "https://upstream.invalid/"}]}
+    await stack.add_repository("mirror", format="npm", config={"type": "Proxy", "proxy": routes})
+    for body in ({}, {"repository": "main/mirror"}, {"rules": []}):  # the server has a rule of its own
+        found = by_name(await drill(stack, incident="axios", **body))["axios"]
+        (bad,) = [each for each in found["versions"] if each["package"] == "plain-crypto-js"]
+        assert [(each["from_at"], each["rule"]) for each in bad["spans"]] == [
+            ("2026-03-30T23:59:00Z", ""),
+            ("2026-03-31T02:07:58Z", "known malware"),
+        ]
 
 
 async def test_without_a_source_of_advisories_none_are_known(stack: Stack) -> None:
