@@ -12,16 +12,20 @@ word                what it says of the files in an archive
 ==================  ================================================================================================
 
 The first three are told by names and small texts, which a format knows (L{Signs}); the others by the first bytes of
-each file, whatever it is called. The archive is read to its end: of one that cannot be, nothing is said.
+each file, whatever it is called. What is compared between two versions beside these words is the L{Shape}. The archive
+is read to its end: of one that cannot be, nothing is said.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Literal, get_args
 
+import msgspec
 from attrs import frozen
+
+from pkgrepo.errors import Invalid
 
 from .listing import walk_archive
 from .source import Source
@@ -29,9 +33,25 @@ from .source import Source
 Word = Literal["install_script", "native_build", "pth", "executable", "native_binary"]
 WORDS: Final[tuple[Word, ...]] = get_args(Word)
 
+# What may differ between a version and the one before, as rules ask for it.
+Difference = Literal[
+    "install_script",
+    "native_build",
+    "pth",
+    "executable",
+    "dependency",
+    "git_dependency",
+    "publisher",
+    "source",
+    "size",
+]
+DIFFERENCES: Final[tuple[Difference, ...]] = get_args(Difference)
+
 MOST: Final = 2 * 1024**3  # unpacked bytes, which takes some 5 s
 MOST_BZ2: Final = 64 * 1024 * 1024  # packed bytes, which takes some 4 s
-LONGEST_TEXT: Final = 1024 * 1024  # bytes of a file that is read
+LONGEST_TEXT: Final = 8 * 1024 * 1024  # bytes of a file that is read
+MOST_NAMES: Final = 2000  # of dependencies
+LONGEST_NAME: Final = 256  # characters of one
 _HEAD: Final = 64  # bytes
 
 _MACHINE: Final = (
@@ -48,6 +68,60 @@ _LIBRARY: Final = re.compile(r"\.(?:so(?:\.[\d.]+)?|dylib|dll|node|pyd|bundle|a|
 _PROGRAM: Final = re.compile(r"\.(?:exe|com|scr|msi|bat|cmd|ps1|vbs|sh|command)$", re.IGNORECASE)
 
 
+class Shape(msgspec.Struct, frozen=True, omit_defaults=True):
+    """
+    What of a version, or of a file, is compared with the version before.
+
+    ``dependencies`` are the names of packages that are installed with it; those in ``direct`` come from an address of
+    their own, such as a git repository. ``sources`` are the repositories of its source, as host and path.
+    ``publisher`` is the account that published it, and ``maintainers`` are those that could; empty if not known.
+    ``unpacked`` is the size of its files in bytes, and ``files`` their number; None if not known.
+    """
+
+    dependencies: tuple[str, ...] = ()
+    direct: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    publisher: str = ""
+    maintainers: tuple[str, ...] = ()
+    unpacked: int | None = None
+    files: int | None = None
+
+    def joined(self, other: Shape) -> Shape:
+        """What both say together."""
+        return Shape(
+            dependencies=_union(self.dependencies, other.dependencies),
+            direct=_union(self.direct, other.direct),
+            sources=_union(self.sources, other.sources),
+            publisher=self.publisher or other.publisher,
+            maintainers=_union(self.maintainers, other.maintainers),
+            unpacked=other.unpacked if self.unpacked is None else self.unpacked,
+            files=other.files if self.files is None else self.files,
+        )
+
+
+NO_SHAPE: Final = Shape()
+
+
+def _union(one: Iterable[str], other: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({*one, *other}))
+
+
+def names_checked(found: Iterable[str]) -> tuple[str, ...]:
+    """The names of dependencies, sorted. :raises Invalid: there are too many, or one is too long"""
+    names = sorted(set(found))
+    if len(names) > MOST_NAMES or any(len(each) > LONGEST_NAME for each in names):
+        raise Invalid(f"it has more than {MOST_NAMES} dependencies, or a name of more than {LONGEST_NAME} characters")
+    return tuple(names)
+
+
+@frozen
+class Inside:
+    """What is inside an archive, or what a text in it says of that."""
+
+    words: frozenset[Word] = frozenset()
+    shape: Shape = NO_SHAPE
+
+
 @frozen
 class Signs:
     """
@@ -58,10 +132,10 @@ class Signs:
     """
 
     names: Sequence[tuple[re.Pattern[str], Word]] = ()
-    texts: Sequence[tuple[re.Pattern[str], Callable[[bytes], Collection[Word]]]] = ()
+    texts: Sequence[tuple[re.Pattern[str], Callable[[bytes], Inside]]] = ()
 
 
-def look_inside(content: int | bytes, filename: str, signs: Signs) -> frozenset[Word]:
+def look_inside(content: int | bytes, filename: str, signs: Signs) -> Inside:
     """
     What is inside an archive, given as a file descriptor (which stays open) or bytes. Blocks: call it in a thread.
 
@@ -69,6 +143,7 @@ def look_inside(content: int | bytes, filename: str, signs: Signs) -> frozenset[
     """
     source = Source(content, filename)
     found: set[Word] = set()
+    shape, unpacked, files = NO_SHAPE, 0, 0
     for each in walk_archive(source, MOST, MOST_BZ2):
         if each is None:
             raise source.refuse(f"unpacks to more than {MOST} bytes")
@@ -81,9 +156,13 @@ def look_inside(content: int | bytes, filename: str, signs: Signs) -> frozenset[
             raise source.refuse(f"has a link in the place of {name}")
         if kind == "link":
             continue
+        unpacked, files = unpacked + each.entry.size, files + 1
         data = each.read(LONGEST_TEXT) if readers else each.head(_HEAD)
-        found.update(*(read(data) for read in readers), _of_head(data[:_HEAD], name))
-    return frozenset(found)
+        found.update(_of_head(data[:_HEAD], name))
+        for told in (read(data) for read in readers):
+            found.update(told.words)
+            shape = shape.joined(told.shape)
+    return Inside(frozenset(found), msgspec.structs.replace(shape, unpacked=unpacked, files=files))
 
 
 def _of_head(head: bytes, name: str) -> Iterator[Word]:

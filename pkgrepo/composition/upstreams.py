@@ -49,6 +49,7 @@ from pkgrepo.proxy.purge import CacheLimits, CachePurge
 from pkgrepo.proxy.remote_files import Keeper, RemoteFile
 from pkgrepo.proxy.resolving.addressed_files import AddressedMembers
 from pkgrepo.proxy.resolving.histories import Histories
+from pkgrepo.proxy.resolving.lines import Lines
 from pkgrepo.proxy.resolving.own_facts import OwnFactsOfFiles
 from pkgrepo.proxy.resolving.package_files import PackageFiles
 from pkgrepo.proxy.resolving.read_ahead import ReadAhead
@@ -182,7 +183,10 @@ class ProxyParts:
         histories = Histories(
             catalog=core.catalog, documents=self.documents, formats=core.formats, proxied=formats, root=root
         )
-        self.judges = judges = PolicyJudges(core.catalog, core.clock, core.formats, core.advisories, formats, histories)
+        self._lines = lines = Lines(documents=self.documents, formats=formats)
+        self.judges = judges = PolicyJudges(
+            core.catalog, core.clock, core.formats, core.advisories, formats, histories, lines
+        )
         self.rule_matches = RuleMatches(catalog=core.catalog, clock=core.clock, reactor=reactor)
         self.resolver = Resolver(
             catalog=core.catalog,
@@ -221,7 +225,7 @@ class ProxyParts:
         own: OwnFactsOfFiles,
         formats: Mapping[str, Proxied],
     ) -> PackageFiles:
-        rules = FileRules(core.catalog, self.judges, own, self.rule_matches.add)
+        rules = FileRules(core.catalog, self.judges, own, self._lines, self.rule_matches.add)
         addressed = AddressedMembers(
             catalog=core.catalog,
             resolver=self.resolver,

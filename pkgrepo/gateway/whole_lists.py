@@ -43,6 +43,7 @@ from pkgrepo.proxy.resolving.resolver import hosted_parts
 from pkgrepo.proxy.resolving.rules import MemberJudges
 from pkgrepo.proxy.resolving.serving import HostedMember
 from pkgrepo.proxy.trace import Trace
+from pkgrepo.repositories.policy.judge import with_listed
 from pkgrepo.repositories.publish.package_lists import PackageList, PackageLists
 from pkgrepo.storage.catalog import index_documents, upstream_documents
 from pkgrepo.storage.catalog.file_facts import serial_of_format
@@ -281,9 +282,10 @@ class WholeLists:
         """The packages that an upstream lists, also those of which rules hide everything: nobody else serves them."""
         found, gil = [], GilReleaser()
         for key, some in groupby(entries, key=lambda each: name_in(each.sort)):
-            judge = None if judges is None else judges(reader, key)
+            judge, listed = None if judges is None else judges(reader, key), list(some)
+            judge = None if judge is None else with_listed(judge, listed, route)
             fragments = []
-            for entry in some:
+            for entry in listed:
                 verdict = None if judge is None else judge.of_entry(entry, route)
                 if verdict is None or verdict.served:
                     place = entry.sort[len(key.encode()) + 1 :]

@@ -42,7 +42,7 @@ class RuleMatches(PeriodicTask):
         repository, package = verdict.of or (repository, package)
         place = (repository.id, package, verdict.version)
         if verdict.by is not None and verdict.version and len(self._held) < MOST_HELD:
-            self._held.setdefault(place, (*place, verdict.by.rule.name, verdict.by.rule.reason))
+            self._held.setdefault(place, (*place, verdict.by.rule.name, verdict.why))
 
     async def flush(self) -> None:
         """Write what was collected; it is kept for the next time while the catalog cannot be written."""

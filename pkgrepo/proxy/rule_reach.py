@@ -20,7 +20,7 @@ from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.parts.layout import PartsDamaged
 from pkgrepo.proxy.resolving.resolver import Resolver
 from pkgrepo.repositories.format import StoredFormat
-from pkgrepo.repositories.policy.conditions import CONTENTS, SERVER, CompiledRule, Placed
+from pkgrepo.repositories.policy.conditions import INSIDE, SERVER, CompiledRule, Placed
 from pkgrepo.repositories.policy.facts import facts_of_image, known_contents, order_of
 from pkgrepo.repositories.policy.judge import Judge
 from pkgrepo.repositories.policy.rules import PackageRules
@@ -121,7 +121,7 @@ class RuleReach:
 
     def _judge(self, rule: CompiledRule, repository: Repository, key: str) -> Judge:
         rules = PackageRules(key, [rule], {}, rule.needs, "")
-        return Judge(self.formats[repository.format], rules, repository, self.now_ms, own=rule.needs & CONTENTS)
+        return Judge(self.formats[repository.format], rules, repository, self.now_ms, own=rule.needs & INSIDE)
 
 
 def _packages_of(

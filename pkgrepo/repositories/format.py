@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from pkgrepo.archives.inside import Word
+from pkgrepo.archives.inside import NO_SHAPE, Difference, Inside, Shape
 from pkgrepo.auth.permissions.format_rights import FormatRights
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import BlobInfo, Package, Repository, RepositoryType
@@ -169,7 +169,7 @@ class PackageUrls:
 
 # What the file at a path has inside, given as a descriptor or as bytes. Blocks, and raises ``Invalid`` if the file
 # cannot be read to its end.
-LooksInside = Callable[[int | bytes, str], frozenset[Word]]
+LooksInside = Callable[[int | bytes, str], Inside]
 
 
 def index_nothing(index: PackageIndex, change: Change) -> None:
@@ -194,8 +194,9 @@ class StoredFormat:
     ``runs_at_install`` tells whether a program of a version runs when it is installed, from its metadata and the paths
     of its files; None if that is not known, also as a whole.
 
-    ``inside`` is how the contents of files are looked into for rules; None where nothing does. ``attests`` is how files
-    are attested; None where they are not.
+    ``inside`` is how the contents of files are looked into for rules; None where nothing does. ``differs`` is what can
+    be compared of two versions, and ``shape_of`` what the metadata of a version say of that; it raises ``Invalid``.
+    ``attests`` is how files are attested; None where they are not.
 
     ``public_path`` is the path at which a file is served while its version is not yanked; it may have another one then.
 
@@ -233,6 +234,8 @@ class StoredFormat:
     runs_at_install: Callable[[Mapping[str, Any], Sequence[str]], bool | None] | None = None
     inside: LooksInside | None = None
     attests: Attests | None = None
+    differs: frozenset[Difference] = frozenset()
+    shape_of: Callable[[Mapping[str, Any]], Shape] = lambda _meta: NO_SHAPE
     public_path: Callable[[str], str] = lambda path: path
     accepts: Callable[[str, str], bool | None] = lambda _dependency, _version: None
     ranges: Ranges = NO_VERSIONS

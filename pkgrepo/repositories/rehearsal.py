@@ -33,7 +33,7 @@ from pkgrepo.repositories.policy.effective import CompanionRules, is_companion, 
 from pkgrepo.repositories.policy.facts import advisories_on, facts_of_image, known_contents, order_of
 from pkgrepo.repositories.policy.histories import stored_history
 from pkgrepo.repositories.policy.image_judge import ImageJudge
-from pkgrepo.repositories.policy.judge import Judge, Origins
+from pkgrepo.repositories.policy.judge import Judge, Origins, with_stored
 from pkgrepo.repositories.policy.rules import SERVED, PackageRules, RuleSet, Verdict
 from pkgrepo.repositories.policy.schema import PolicyRule
 from pkgrepo.repositories.upkeep.jobs import Progress
@@ -332,8 +332,10 @@ class Trial:
             facts=known_contents(r, self.format, key, rules.needs),
             history=stored_history(r, self.format, self.repository, key, rules.needs),
         )
-        # what a file is made of has rules and times of its own
-        trials, gil = Trials(rules, judge.decide, each=self.origins is not None), GilReleaser()
+        judge = with_stored(judge, r)
+        # what a file is made of has rules and times of its own, and so have the versions before it
+        each_time = self.origins is not None or "differs" in rules.needs
+        trials, gil = Trials(rules, judge.decide, each=each_time), GilReleaser()
         by_digest: dict[str, tuple[Facts, str]] = {}
         by_version: dict[str, Facts] = {}
         for stored in judge.stored(r, package_id):

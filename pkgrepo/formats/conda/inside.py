@@ -11,12 +11,32 @@ What a conda package has inside that runs when it is linked, or when its environ
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
-from pkgrepo.archives.inside import Signs, Word, look_inside
+import msgspec
+
+from pkgrepo.archives.inside import Difference, Inside, Shape, Signs, look_inside, names_checked
+from pkgrepo.errors import Invalid
+from pkgrepo.untrusted.strict_json import ERRORS, describe
 
 _AT: Final = r"^(?:\./)?"
 _STEPS: Final = "(?:post-link|pre-link|pre-unlink)"
+
+
+class _Index(msgspec.Struct):
+    depends: list[Any] = []
+
+
+def _read(data: bytes) -> Inside:
+    """What ``info/index.json`` says. :raises Invalid: it cannot be read"""
+    try:
+        found = msgspec.json.decode(data, type=_Index)
+    except ERRORS as error:
+        raise Invalid(f"index.json cannot be read: {describe(data, error)}") from None
+    return Inside(
+        shape=Shape(dependencies=names_checked(str(each).partition(" ")[0].lower() for each in found.depends))
+    )
+
 
 SIGNS: Final = Signs(
     names=[
@@ -24,10 +44,14 @@ SIGNS: Final = Signs(
         (re.compile(rf"{_AT}etc/conda/(?:de)?activate\.d/.", re.IGNORECASE), "install_script"),
         (re.compile(rf"{_AT}(?:.*/)?site-packages/[^/]+\.pth$", re.IGNORECASE), "pth"),
         (re.compile(rf"{_AT}(?:.*/)?site-packages/(?:site|user)customize(?:\.[^/]+$|/)", re.IGNORECASE), "pth"),
-    ]
+    ],
+    texts=[(re.compile(rf"{_AT}info/index\.json$"), _read)],
 )
 
 
-def look(content: int | bytes, path: str) -> frozenset[Word]:
+DIFFERS: Final[frozenset[Difference]] = frozenset({"install_script", "pth", "executable", "dependency", "size"})
+
+
+def look(content: int | bytes, path: str) -> Inside:
     """What a package has inside. Blocks. :raises Invalid: it cannot be read to its end"""
     return look_inside(content, path, SIGNS)

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from pkgrepo.archives.inside import Signs, Word, look_inside
+from pkgrepo.archives.inside import Difference, Inside, Shape, Signs, Word, look_inside, names_checked
 from pkgrepo.errors import Invalid
+from pkgrepo.untrusted.code_hosts import repository_of
 
 RUN: Final = ("preinstall", "install", "postinstall")
 _BUILDERS: Final = re.compile(r"node-gyp|node-pre-gyp|prebuild|cmake-js|neon|napi|cargo|make\b")
@@ -24,24 +25,76 @@ _GYP: Final[Sequence[Word]] = ("install_script", "native_build")
 _TOP: Final = r"^(?:\./)?[^/]+/"  # clients drop the first part of each path, whatever it is called
 
 
-def _scripts(data: bytes) -> Collection[Word]:
-    """What the scripts of a manifest do. :raises Invalid: it cannot be read"""
+# Those that npm installs with a package; since npm 7 peers are, too.
+_INSTALLED: Final = ("dependencies", "optionalDependencies", "peerDependencies")
+_DIRECT: Final = re.compile(r"(?:git|https?:|github:|gitlab:|bitbucket:|gist:|ssh:|file:|link:)|[\w.-]+/[\w.-]+(?:#|$)")
+_ALIAS: Final = re.compile(r"npm:(@?[^@\s]+)")
+
+
+def shape_of(manifest: Mapping[str, Any]) -> Shape:
+    """
+    What a manifest, in a tarball or a document, says of what is compared between versions.
+
+    :raises Invalid: it has too many dependencies
+    """
+    wanted = dict(_dependencies(manifest))
+    aliases = [found[1] for text in wanted.values() if (found := _ALIAS.match(text)) is not None]
+    source = manifest.get("repository")
+    source = source.get("url") if isinstance(source, dict) else source
+    repository = repository_of(source, short=True) if isinstance(source, str) else ""
+    people = manifest.get("maintainers")
+    return Shape(
+        dependencies=names_checked([*wanted, *aliases]),
+        direct=names_checked(name for name, text in wanted.items() if _DIRECT.match(text)),
+        sources=(repository,) if repository else (),
+        publisher=_account(manifest.get("_npmUser")),
+        maintainers=names_checked(filter(None, map(_account, people if isinstance(people, list) else ()))),
+    )
+
+
+def _dependencies(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    optional = manifest.get("peerDependenciesMeta")
+    for kind in _INSTALLED:
+        found = manifest.get(kind)
+        for name, text in found.items() if isinstance(found, dict) else ():
+            about = optional.get(name) if kind == "peerDependencies" and isinstance(optional, dict) else None
+            if not (isinstance(about, dict) and about.get("optional") is True):
+                yield name, str(text)
+
+
+def _account(value: object) -> str:
+    """The name of an account, as documents have it: an object, or NAME <EMAIL>."""
+    name = value.get("name") if isinstance(value, dict) else value
+    return name.partition("<")[0].strip() if isinstance(name, str) else ""
+
+
+def _read(data: bytes) -> Inside:
+    """What a manifest says. :raises Invalid: it cannot be read"""
     try:
         manifest = msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8))
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise Invalid(f"package.json is not JSON: {error}") from None
-    scripts: Any = manifest.get("scripts") if isinstance(manifest, dict) else None
+    if not isinstance(manifest, dict):
+        return Inside()
+    scripts: Any = manifest.get("scripts")
     run = [str(scripts[each]) for each in RUN if scripts.get(each)] if isinstance(scripts, dict) else []
-    builds: list[Word] = ["native_build"] if any(map(_BUILDERS.search, run)) else []
-    return ["install_script", *builds] if run else ()
+    words: list[Word] = ["install_script"] if run else []
+    words += ["native_build"] if any(map(_BUILDERS.search, run)) else []
+    shape = msgspec.structs.replace(shape_of(manifest), publisher="", maintainers=())  # which only the registry knows
+    return Inside(frozenset(words), shape)
 
 
 SIGNS: Final = Signs(
     names=[(re.compile(rf"{_TOP}binding\.gyp$"), each) for each in _GYP],
-    texts=[(re.compile(rf"{_TOP}package\.json$"), _scripts)],
+    texts=[(re.compile(rf"{_TOP}package\.json$"), _read)],
 )
 
 
-def look(content: int | bytes, path: str) -> frozenset[Word]:
+DIFFERS: Final[frozenset[Difference]] = frozenset(
+    {"install_script", "native_build", "executable", "dependency", "git_dependency", "publisher", "source", "size"}
+)
+
+
+def look(content: int | bytes, path: str) -> Inside:
     """What a tarball has inside. Blocks. :raises Invalid: it cannot be read to its end"""
     return look_inside(content, path, SIGNS)

@@ -15,31 +15,84 @@ A source distribution is built by code of its own (PEP 517), or of its ``setup.p
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from email.parser import BytesHeaderParser
+from typing import Any, Final
 
-from pkgrepo.archives.inside import Signs, Word, look_inside
+from attrs import evolve
+
+from pkgrepo.archives.inside import Difference, Inside, Shape, Signs, look_inside, names_checked
+from pkgrepo.formats.python.names import normalise
+from pkgrepo.untrusted.code_hosts import repository_of
 
 _WHEEL: Final = r"^(?:[^/]+\.data/(?:purelib|platlib)/)?"  # PEP 427: what goes into site-packages
 _SITE: Final = r"(?:[^/]+\.pth$|(?:site|user)customize(?:\.[^/]+$|/))"
+
+_NAME: Final = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
+_EXTRA: Final = re.compile(r";.*\bextra\s*==")
+_DIRECT: Final = re.compile(r"[^;]*@")  # PEP 508: NAME @ ADDRESS
+# The labels of PEP 753 for the source, and others that are common.
+_SOURCE: Final = frozenset({"source", "sourcecode", "repository", "github", "gitlab", "code", "sources"})
+_LABEL: Final = re.compile(r"[^a-z0-9]+")
+_END: Final = re.compile(rb"\r?\n\r?\n")
+LONGEST_HEAD: Final = 1024 * 1024  # bytes
+
+
+def shape_of(meta: Mapping[str, Any]) -> Shape:
+    """What metadata, by the names that the catalog has, say of what is compared between versions."""
+    required = [each for each in map(str, meta.get("requires_dist", ())) if not _EXTRA.search(each)]
+    addresses = [address for label, address in _links(meta) if label in _SOURCE]
+    return Shape(
+        dependencies=names_checked(_names(required)),
+        direct=names_checked(_names(each for each in required if _DIRECT.match(each))),
+        sources=tuple(sorted({*filter(None, map(repository_of, addresses))})),
+    )
+
+
+def _names(required: Sequence[str] | Iterator[str]) -> Iterator[str]:
+    return (normalise(found[1]) for each in required if (found := _NAME.match(each)) is not None)
+
+
+def _links(meta: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for each in meta.get("project_urls", ()):
+        label, _, address = str(each).partition(",")
+        yield _LABEL.sub("", label.lower()), address
+
+
+def _read(data: bytes) -> Inside:
+    """What METADATA or PKG-INFO say, as much as pip reads of them."""
+    end = _END.search(data)
+    head = BytesHeaderParser().parsebytes(data[: LONGEST_HEAD if end is None else min(end.start(), LONGEST_HEAD)])
+    fields = {"requires_dist": "Requires-Dist", "project_urls": "Project-URL"}
+    return Inside(shape=shape_of({key: [str(each) for each in head.get_all(name, ())] for key, name in fields.items()}))
+
 
 WHEEL: Final = Signs(
     names=[
         (re.compile(f"{_WHEEL}{_SITE}", re.IGNORECASE), "pth"),
         (re.compile(rf"^[^/]+\.data/data/(?:.*/)?{_SITE}", re.IGNORECASE), "pth"),
         (re.compile(r"^[^/]+\.data/scripts/."), "executable"),
-    ]
+    ],
+    texts=[(re.compile(r"^[^/]+\.(?:dist|egg)-info/METADATA$"), _read)],
 )
 SOURCES: Final = Signs(
     names=[
         (re.compile(r"\.pth$", re.IGNORECASE), "pth"),
         (re.compile(r"\.(?:c|cc|cpp|cxx|pyx|f|f90|rs|cu|m|mm|go)$", re.IGNORECASE), "native_build"),
-    ]
+    ],
+    texts=[(re.compile(r"^[^/]+/PKG-INFO$"), _read)],
 )
 _BUILT: Final = (".whl", ".egg")
 
 
-def look(content: int | bytes, path: str) -> frozenset[Word]:
+DIFFERS: Final[frozenset[Difference]] = frozenset(
+    {"install_script", "native_build", "pth", "executable", "dependency", "git_dependency", "source", "size"}
+)
+
+
+def look(content: int | bytes, path: str) -> Inside:
     """What a distribution has inside. Blocks. :raises Invalid: it cannot be read to its end"""
     if path.lower().endswith(_BUILT):
         return look_inside(content, path, WHEEL)
-    return look_inside(content, path, SOURCES) | {"install_script"}
+    found = look_inside(content, path, SOURCES)
+    return evolve(found, words=found.words | {"install_script"})

@@ -9,7 +9,7 @@ from pkgrepo.formats.rubygems.drilled import DRILLED
 from pkgrepo.formats.rubygems.index.gem_lists import GEM_LISTS
 from pkgrepo.formats.rubygems.index.indexing import KINDS, compact_versions, latest, read_parts, splice
 from pkgrepo.formats.rubygems.index.info import INFO
-from pkgrepo.formats.rubygems.inside import look
+from pkgrepo.formats.rubygems.inside import DIFFERS, look
 from pkgrepo.formats.rubygems.proxied.merged_lists import Caches
 from pkgrepo.formats.rubygems.proxied.upstream import (
     gem_server_probes,
@@ -69,6 +69,7 @@ def ruby() -> Format:
         single_file=True,
         runs_at_install=lambda meta, _paths: meta.get(EXTENSIONS),
         inside=look,
+        differs=DIFFERS,
         accepts=accepts,
         ranges=RANGES,
         ecosystem=Ecosystem(name="RubyGems", package_key=check_name, sort=bound_key, builds=builds),

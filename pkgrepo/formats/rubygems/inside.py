@@ -10,14 +10,28 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from pkgrepo.archives.inside import Signs, Word, look_inside
+import msgspec
+from attrs import evolve
+
+from pkgrepo.archives.inside import Difference, Inside, Signs, Word, look_inside, names_checked
+from pkgrepo.untrusted.code_hosts import repository_of
 
 from .push.gem_metadata import inspect_gem
 
 SIGNS: Final = Signs(names=[(re.compile(r"(?:^|/)rubygems_plugin\.rb$"), "install_script")])
 
 
-def look(content: int | bytes, path: str) -> frozenset[Word]:
+DIFFERS: Final[frozenset[Difference]] = frozenset(
+    {"install_script", "native_build", "executable", "dependency", "source", "size"}
+)
+
+
+def look(content: int | bytes, path: str) -> Inside:
     """What a gem has inside. Blocks. :raises Invalid: it cannot be read to its end"""
     found = look_inside(content, path, SIGNS)
-    return found | {"install_script", "native_build"} if inspect_gem(content).extensions else found
+    spec = inspect_gem(content)
+    needed = names_checked(each.name for each in spec.dependencies if each.is_runtime)
+    source = repository_of(spec.metadata.get("source_code_uri", "")) or repository_of(spec.homepage or "")
+    shape = msgspec.structs.replace(found.shape, dependencies=needed, sources=(source,) if source else ())
+    builds: set[Word] = {"install_script", "native_build"} if spec.extensions else set()
+    return evolve(found, words=found.words | builds, shape=shape)

@@ -37,7 +37,7 @@ from pkgrepo.proxy.resolving.rules import MemberJudges
 from pkgrepo.repositories.advisories.records import read_record
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.conditions import DAY_MS, Facts
-from pkgrepo.repositories.policy.judge import Judge
+from pkgrepo.repositories.policy.judge import Judge, with_listed
 from pkgrepo.repositories.policy.rules import Verdict
 from pkgrepo.repositories.policy.trust import History
 from pkgrepo.storage.catalog.file_facts import Attested, FileFacts, attested_name, names_of
@@ -194,6 +194,7 @@ class _Package:
         if player.format.attests is not None and "trust" in judge.rules.needs:
             history = History(*listed_releases(player.format, player.proxied.declares, entries))
         own, facts = judges.own_data(judge.rules), self._told(entries)
+        judge = with_listed(judge, entries, player.route_of(self.key))
         return evolve(judge, own=own, facts=facts, known=known, complete=player.loaded, history=history)
 
     def _listed(self, at_ms: int) -> Sequence[Entry]:

@@ -7,6 +7,8 @@ a rule asks for                 it is read of
 digests that are not announced  the whole file of an upstream, which is kept when it is verified
 what a file has inside          the whole file, also one that was published here
 who published it                its attestation, unless what documents claim decides alone; it is verified
+how it differs from the one     the whole file, and those before it with which it is compared
+before
 what documents do not tell      the files that describe it (``OwnFacts``): the metadata beside it, those of its
                                 version, or the file itself
 ==============================  ====================================================================================
@@ -26,6 +28,7 @@ import msgspec
 from attrs import define, evolve, field, frozen
 from twisted.logger import Logger
 
+from pkgrepo.archives.inside import Inside, Shape
 from pkgrepo.archives.source import Source
 from pkgrepo.concurrency.pools import Pool
 from pkgrepo.concurrency.single_flight import SingleFlight
@@ -45,7 +48,7 @@ from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.attestations import AttestedFile, Attests
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.format import StoredFormat
-from pkgrepo.repositories.policy.conditions import CONTENTS, TRUST, Facts
+from pkgrepo.repositories.policy.conditions import CONTENTS, INSIDE, TRUST, Facts
 from pkgrepo.repositories.policy.facts import PUBLISHED, declared, digests_of
 from pkgrepo.repositories.policy.judge import Judge
 from pkgrepo.repositories.policy.rules import PackageRules
@@ -68,7 +71,9 @@ from pkgrepo.storage.catalog.packages import files
 
 MOST: Final = sys.maxsize
 ABSENT_MS: Final = 3600 * 1000  # how long it is known that an attestation is not there
+MOST_BEFORE: Final = 20  # files that are read for one that is asked for, beside itself
 
+About = Callable[[Judge], Awaitable[Facts]]  # what is known of a file, as a judge knows it
 Inspect = Callable[[Pool, int, File, Callable[[int | bytes], Any]], Awaitable[Any]]
 
 
@@ -87,9 +92,10 @@ class Wanted:
         if known is None:
             return False
         digests = {each.partition(":")[0] for each in known.digests}
-        declared = known.licences is not None or not {*self.data} - {"age", "contents"}
+        declared = known.licences is not None or not {*self.data} - INSIDE - {"age"}
         dated = known.published_ms is not None or "age" not in self.data
         inside = known.contents is not None or "contents" not in self.data
+        inside = inside and (known.is_read or "differs" not in self.data)
         return (known.unreadable or (declared and dated)) and inside and digests.issuperset(self.algorithms)
 
 
@@ -143,14 +149,64 @@ class OwnFactsOfFiles:
         :raises NotFound: the upstream does not have it; :raises UpstreamFailed: it cannot be had from there
         :raises StorageFull, StorageFailed: it cannot be stored
         """
+        about = partial(_of_entry, remote)
+        inside = await self._inside_wanted(judge, about)
+        judge = await self._of_listed(judge, remote, inside, digests=digests, largest=largest)
+        return await self._with_before(judge, about, largest) if "differs" in inside else judge
+
+    async def _inside_wanted(self, judge: Judge, about: About) -> frozenset[Datum]:
+        """What rules ask of the inside of a file, unless they are ruled out by what else is known of it."""
+        asked = self.asked(judge) & INSIDE
+        if not asked:
+            return asked
+        facts = await about(judge)
+        return (
+            asked if facts.decision is not None else asked & await self._pool(judge.rules.may_ask, facts, judge.now_ms)
+        )
+
+    async def _with_before(self, judge: Judge, about: About, largest: int = MOST) -> Judge:
+        """
+        The judge, with what its rules ask of the files with which one is compared.
+
+        What is left after ``MOST_BEFORE`` of them, or cannot be had, is not known.
+        """
+        read: set[str] = set()
+        while len(read) < MOST_BEFORE:
+            path = await self._pool(judge.lacking, await about(judge))
+            if not path or path in read:
+                break
+            read.add(path)
+            judge = await self._with_file(judge, path, largest)
+        return judge
+
+    async def _with_file(self, judge: Judge, path: str, largest: int) -> Judge:
+        """The judge, with what its rules ask of another file of the package, if that can be had."""
+        find = None if judge.line is None else judge.line.find
+        inside = self.asked(judge) & INSIDE
+        try:
+            if find is None:
+                kept: File | None = await self._catalog.look(files.find_file, judge.member.id, path)
+                if kept is None:
+                    return judge
+                return await self._of_kept(await self._attested_kept(judge, kept), kept, self.asked(judge))
+            remote: RemoteFile | None = await find(path)
+            if remote is None:
+                return judge
+            return await self._of_listed(judge, remote, inside, digests=False, largest=largest)
+        except NotFound:
+            return judge
+
+    async def _of_listed(
+        self, judge: Judge, remote: RemoteFile, inside: frozenset[Datum], *, digests: bool, largest: int
+    ) -> Judge:
         main = self._main_of(remote)
         judge = await self._attested(judge, judge.facts_of_entry(remote.entry, remote.route), main.source.digests, main)
         both = [main, remote] if remote.source.path != main.source.path else [main]
         for each in both:
             missing = judge.rules.algorithms - each.source.digests.keys() if digests else ()
-            data = self.asked(judge) if each is main else frozenset[Datum]()
+            data = self.asked(judge) - INSIDE | inside if each is main else frozenset[Datum]()
             if (each.source.size or 0) > largest:
-                data -= CONTENTS
+                data -= INSIDE
             wanted = Wanted(data, frozenset(missing))
             if not wanted:
                 continue
@@ -173,16 +229,30 @@ class OwnFactsOfFiles:
         if (path := own.main_of(file.path)) != file.path:
             main = await self._catalog.look(files.find_file, file.repository_id, path)
         if main is None:  # what that has inside is read when it is asked for
-            data, unread = data - CONTENTS, judge.own & CONTENTS
+            data, unread = data - INSIDE, judge.own & INSIDE
             if not data or file.path not in own.described_by(path):
                 return evolve(judge, own=unread)
         main = main or file
+        about = partial(self._of_stored, main)
+        inside = await self._inside_wanted(judge, about) if data & INSIDE else frozenset[Datum]()
+        judge = await self._of_kept(judge, main, data - INSIDE | inside)
+        if "differs" in inside:
+            judge = await self._with_before(judge, about)
+        known = judge.facts.get(f"sha256:{main.sha256}")
+        facts = judge.facts if known is None else {**judge.facts, f"sha256:{file.sha256}": known}
+        return evolve(judge, own=unread, facts=facts)
+
+    async def _of_stored(self, file: File, judge: Judge) -> Facts:
+        facts: Facts = await self._catalog.scan(judge.facts_of_kept, file)
+        return facts
+
+    async def _of_kept(self, judge: Judge, main: File, data: frozenset[Datum]) -> Judge:
         name, wanted = f"sha256:{main.sha256}", Wanted(data)
         known = judge.facts.get(name)
-        if known is None or not wanted.is_in(known):
+        if wanted and (known is None or not wanted.is_in(known)):
             read = partial(self._read_kept, judge, main, known, data)
-            known = await self._in_flight.run((file.repository_id, judge.rules.package, name, wanted), read)
-        return evolve(judge, own=unread, facts={**judge.facts, name: known, f"sha256:{file.sha256}": known})
+            known = await self._in_flight.run((main.repository_id, judge.rules.package, name, wanted), read)
+        return judge if known is None else evolve(judge, facts={**judge.facts, name: known})
 
     async def _attested_kept(self, judge: Judge, file: File) -> Judge:
         """The judge, with what the attestation of a kept file was found to be, if its rules ask for that."""
@@ -337,7 +407,8 @@ class OwnFactsOfFiles:
         """What is known then, and by which name: what another file says is known in this repository alone."""
         name = _name_of(remote)
         facts = judge.facts.get(name, FileFacts())
-        whole = wanted.algorithms or "contents" in wanted.data
+        inside = INSIDE & {*wanted.data}
+        whole = wanted.algorithms or inside
         kept = await (self._fetching.finish if whole else self._fetching.find)(remote)
         if kept is not None:
             facts = msgspec.structs.replace(facts, digests=tuple(sorted(digests_of(kept.digests, kept.sha256))))
@@ -348,7 +419,7 @@ class OwnFactsOfFiles:
                 name = described_name(name, remote.repository.id)
         if facts != judge.facts.get(name):
             await self._note(judge, name, facts, shown=self._shows(judge, remote, facts))
-        if kept is not None and "contents" in wanted.data:  # by which it is asked for from now on
+        if kept is not None and inside:  # by which it is asked for from now on
             await self._note(judge, f"sha256:{kept.sha256}", facts, shown=True)
         return name, facts
 
@@ -395,21 +466,22 @@ class OwnFactsOfFiles:
 
     async def _read(self, judge: Judge, file: File, facts: FileFacts, data: Collection[str]) -> FileFacts:
         """The facts with what a kept file tells of the data that are asked for."""
-        if "contents" in data:
-            facts = msgspec.structs.replace(facts, contents=await self._look_inside(judge, file))
-        return await self._read_metadata(judge, file, facts) if {*data} - CONTENTS else facts
+        if INSIDE & {*data}:
+            contents, shape = await self._look_inside(judge, file)
+            facts = msgspec.structs.replace(facts, contents=contents, shape=shape)
+        return await self._read_metadata(judge, file, facts) if {*data} - INSIDE else facts
 
-    async def _look_inside(self, judge: Judge, file: File) -> tuple[str, ...]:
+    async def _look_inside(self, judge: Judge, file: File) -> tuple[tuple[str, ...], Shape | None]:
         look = self._formats[judge.member.format].inside
         assert look is not None, "rules ask for what there is"
         try:
-            found: Collection[str] = await self._inspect(
+            found: Inside = await self._inspect(
                 self._inside, file.storage_id, file, lambda content: look(content, file.path)
             )
         except Invalid as error:
             self._failures.failed(error, reason=f"{judge.member.path}/{file.path}: {error}")
-            return LOCKED
-        return tuple(sorted(found))
+            return LOCKED, None
+        return tuple(sorted(found.words)), found.shape
 
     async def _read_metadata(self, judge: Judge, file: File, facts: FileFacts) -> FileFacts:
         own = self._own(judge.member.format)
@@ -428,9 +500,9 @@ class OwnFactsOfFiles:
 
     def _shows(self, judge: Judge, remote: RemoteFile, facts: FileFacts) -> bool:
         """Whether the document says the same of a file: those that are made of it stay as they are."""
-        if facts.unreadable or facts.contents or "digests" in judge.rules.needs:
+        if facts.unreadable or facts.contents or judge.rules.needs & {"digests", "differs"}:
             return False
-        if not self.asked(judge) - CONTENTS:
+        if not self.asked(judge) - INSIDE:
             return True
         if judge.declares is None:
             return False
@@ -454,7 +526,8 @@ def facts_told(format_: StoredFormat, own: OwnFacts, content: bytes, path: str) 
     facts = FileFacts()
     if format_.inside is not None:
         try:
-            facts = msgspec.structs.replace(facts, contents=tuple(sorted(format_.inside(content, path))))
+            found = format_.inside(content, path)
+            facts = msgspec.structs.replace(facts, contents=tuple(sorted(found.words)), shape=found.shape)
         except Invalid:
             facts = msgspec.structs.replace(facts, contents=LOCKED)
     try:
@@ -481,6 +554,10 @@ def asked_of_files(rules: PackageRules, own: frozenset[Datum]) -> frozenset[Datu
 
 def _in_top(read: Callable[[Mapping[str, Any]], bytes], parts: PartsFile) -> bytes:
     return read(parts.top)
+
+
+async def _of_entry(remote: RemoteFile, judge: Judge) -> Facts:
+    return judge.facts_of_entry(remote.entry, remote.route)
 
 
 def _name_of(remote: RemoteFile) -> str:

@@ -32,16 +32,17 @@ from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember
 from pkgrepo.proxy.resolving.histories import Histories, Listed
+from pkgrepo.proxy.resolving.lines import Lines
 from pkgrepo.proxy.resolving.own_facts import OwnFactsOfFiles, asked_of_files, of_former, without_former
 from pkgrepo.proxy.resolving.owners import check_reserved
 from pkgrepo.proxy.trace import HiddenVersion, StepKind, Trace
 from pkgrepo.repositories.advisories.known import KnownAdvisories
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.format import StoredFormat
-from pkgrepo.repositories.policy.conditions import CACHED, CONTENTS, HOSTED, TRUST
+from pkgrepo.repositories.policy.conditions import CACHED, HOSTED, INSIDE, TRUST
 from pkgrepo.repositories.policy.effective import CompanionRules, origin_of
 from pkgrepo.repositories.policy.facts import advisories_on, known_contents
-from pkgrepo.repositories.policy.judge import Judge, Origins
+from pkgrepo.repositories.policy.judge import Judge, Origins, with_stored
 from pkgrepo.repositories.policy.refusals import RuleRefused, refusal
 from pkgrepo.repositories.policy.rules import NamedRules, PackageRules, Verdict
 from pkgrepo.repositories.policy.schema import Datum
@@ -77,6 +78,8 @@ class MemberJudges:
             if self.proxied is None:  # what is published here is described by its metadata
                 facts = known_contents(reader, self.format, package, rules.needs)
             judge = evolve(judge, own=self.own_data(rules), facts=facts, facts_serial=serial)
+        if reader is not None and self.flat.repository.type is RepositoryType.HOSTED:
+            judge = with_stored(judge, reader)
         if reader is None or not self._asks_advisories(rules):
             return judge
         return evolve(judge, known=advisories_on(reader, self.format, package), complete=self.complete)
@@ -89,8 +92,8 @@ class MemberJudges:
         return self.loaded and "advisories" in rules.needs
 
     def own_data(self, rules: PackageRules) -> frozenset[Datum]:
-        """The data that only files tell; contents and attestations are if rules ask for them."""
-        inside = rules.needs & CONTENTS if self.format.inside is not None else NOTHING_UNREAD
+        """The data that only files tell; what is inside, and attestations, are if rules ask for them."""
+        inside = rules.needs & INSIDE if self.format.inside is not None else NOTHING_UNREAD
         if self.format.attests is not None:
             inside |= rules.needs & TRUST
         return inside if self.proxied is None else self.proxied.own_facts.data | inside
@@ -116,6 +119,7 @@ class PolicyJudges:
         known: KnownAdvisories | None = None,
         proxied: Mapping[str, Proxied] = MappingProxyType({}),
         histories: Histories | None = None,
+        lines: Lines | None = None,
     ) -> None:
         self._histories = histories
         self._catalog = catalog
@@ -123,6 +127,7 @@ class PolicyJudges:
         self._formats = formats
         self._known = known
         self._proxied = proxied
+        self._lines = lines
 
     async def named(self, flat: FlatMember) -> NamedRules | None:
         """What lists over all packages leave out of a member; None for nothing."""
@@ -167,6 +172,8 @@ class PolicyJudges:
         judges = await self.of_member(flat, advisories="advisories" in rules.needs)
         made: Judge | None = judges(None, package)
         judge = await self._catalog.scan(judges, package) if judges.asks_more(rules) else made
+        if judge is not None and self._lines is not None:
+            judge = await (self._lines.of_file(judge) if listed is None else self._lines.of_document(judge, *listed))
         if judge is None or self._histories is None or not rules.needs & TRUST or judge.format.attests is None:
             return judge
         history = await self._histories.of(flat.repository, package, listed)
@@ -229,7 +236,7 @@ def note_hidden(
     groups: dict[tuple[str, str, str], list[tuple[str, Verdict, int | None]]] = {}
     for text, (verdict, published_ms) in hidden.items():
         if verdict.by is not None:
-            groups.setdefault((verdict.by.owner, verdict.by.rule.name, verdict.missing), []).append(
+            groups.setdefault((verdict.by.owner, verdict.by.rule.name, verdict.why), []).append(
                 (text, verdict, published_ms)
             )
     for found in groups.values():
@@ -243,7 +250,7 @@ def note_hidden(
                 repository=repository.path,
                 at_ms=placed.later_ms,
                 hidden=versions_,
-                why=_why(found[0][1]),
+                why=found[0][1].why,
                 **more,
             )
         elif placed.short:
@@ -251,7 +258,7 @@ def note_hidden(
             trace.add(StepKind.HIDDEN, repository=repository.path, rule=owner, days=days, hidden=versions_, **more)
         else:
             kind = StepKind.QUARANTINED if found[0][1].waits else StepKind.BLOCKED
-            why = _why(found[0][1])
+            why = found[0][1].why
             trace.add(
                 kind,
                 repository=repository.path,
@@ -271,12 +278,6 @@ def refusal_of_newest(
     return refusal(f"every version of {package} is hidden: {text}", verdict, asked, member)
 
 
-def _why(verdict: Verdict) -> str:
-    assert verdict.by is not None
-    missing = f"{verdict.missing} is not known" if verdict.missing else ""
-    return ": ".join(filter(None, (verdict.by.rule.reason, missing)))
-
-
 @define(eq=False)
 class FileRules:
     """
@@ -290,6 +291,7 @@ class FileRules:
     _catalog: ICatalog
     _judges: PolicyJudges
     _own: OwnFactsOfFiles
+    _lines: Lines
     _on_match: Callable[[Repository, str, Verdict], None] = lambda *_: None
 
     async def check_kept(
@@ -316,8 +318,8 @@ class FileRules:
         judge = judge or await self._judges.of(flat, await self._judges.package_of(flat, key, file))
         if judge is None:
             return
-        judge = await self._own.of_kept(judge, file)
-        if judge.origins is not None and judge.rules.needs & (CONTENTS | TRUST):
+        judge = await self._own.of_kept(await self._lines.of_file(judge, path), file)
+        if judge.origins is not None and judge.rules.needs & (INSIDE | TRUST):
             unread = await self._catalog.look(judge.origins.unread, file)
             if unread is not None:
                 await self._own.of_kept(*unread)
@@ -347,6 +349,7 @@ class FileRules:
         judge = judge or await self._judges.of(flat, key)
         if judge is None:
             return
+        judge = await self._lines.of_file(judge, remote.source.path)
         judge = evolve(await self.read_own(judge, remote), own=NOTHING_UNREAD)
         entry, source = remote.entry, remote.source
         replaced = not lasting and of_former(judge, source.path, source.digests)

@@ -10,10 +10,12 @@ from typing import Any, Final
 
 from attrs import define, frozen
 
+from pkgrepo.archives.inside import Difference, Shape
 from pkgrepo.errors import Invalid
 from pkgrepo.model.advisories import SEVERITIES, Advisory, MalwareNames
 from pkgrepo.repositories.version_ranges import Test
 
+from .differences import NO_LINE, Compared
 from .schema import MALWARE, Action, Datum, Order, PolicyRule, needs_of, time_ms, until_ms, version_of
 from .trust import Trust
 
@@ -24,7 +26,9 @@ CACHED: Final = "cached"
 DECLARED: Final[frozenset[Datum]] = frozenset({"licences", "install_scripts"})  # what only metadata tell
 CONTENTS: Final[frozenset[Datum]] = frozenset({"contents"})
 TRUST: Final[frozenset[Datum]] = frozenset({"trust"})
-OF_BYTES: Final[frozenset[Datum]] = CONTENTS | {"digests"}  # what is read of the bytes of a file
+INSIDE: Final[frozenset[Datum]] = CONTENTS | {"differs"}  # for which archives are looked into
+OF_BYTES: Final[frozenset[Datum]] = INSIDE | {"digests"}  # what is read of the bytes of a file
+METADATA: Final[frozenset[Datum]] = DECLARED | TRUST | {"differs"}  # for which the metadata of versions are read
 PUBLICATION: Final = "the time of publication"
 CALLED: Final[Mapping[Datum, str]] = {  # in sentences
     "age": PUBLICATION,
@@ -34,6 +38,7 @@ CALLED: Final[Mapping[Datum, str]] = {  # in sentences
     "contents": "what it has inside",
     "trust": "who published it, or what was before it",
     "labels": "labels",
+    "differs": "how it differs from the version before",
 }
 
 
@@ -46,9 +51,11 @@ class Facts:
     digest. ``published_ms``, ``licences``, ``install_scripts`` and ``advisories`` are None if they are not known. With
     ``first_seen`` the upstream gives no date, and ``published_ms`` is when this server first saw it. There may be
     further ``advisories`` unless they are ``complete``. ``contents`` are what its bytes have inside, None if
-    these were not read, or could not be. ``trust`` is None if it is not known what is claimed. ``unread`` are data that
-    the file tells, and which were not read for this question: whether they are missing is decided when the file is
-    asked for.
+    these were not read, or could not be; ``shape`` is what else they say that is compared between versions, and
+    ``told`` what the metadata of the version say of that. ``compare`` compares these facts with those of the version
+    before, at a time (ms); None if there is nothing to compare with. ``trust`` is None if it is not known what is
+    claimed. ``unread`` are data that the file tells, and which were not read for this question: whether they are
+    missing is decided when the file is asked for.
     ``digests`` are those of the file, of all files of a version, or of a manifest and those around it, as
     ``sha256:<hex>``. ``source`` is ``HOSTED`` or ``CACHED``; ``route`` is the name of the upstream's route. ``labels``
     are those of an image for each of its platforms, None for one whose labels are not known.
@@ -67,6 +74,9 @@ class Facts:
     licences: tuple[str, ...] | None = None
     install_scripts: bool | None = None
     contents: frozenset[str] | None = None
+    shape: Shape | None = None
+    told: Shape | None = None
+    compare: Callable[[Facts, int], Compared] | None = None
     advisories: Sequence[Advisory] | None = None
     trust: Trust | None = None
     labels: Sequence[Mapping[str, str] | None] = ()
@@ -196,6 +206,7 @@ class CompiledRule:
             "contents": lambda facts, _now_ms: self._fits_contents(facts),
             "trust": lambda facts, _now_ms: self._fits_trust(facts),
             "labels": lambda facts, _now_ms: self._fits_labels(facts),
+            "differs": self._fits_differs,  # the last one: where another is not met, nothing is compared
         }
         return [(datum, test) for datum, test in tests.items() if datum in self.needs]
 
@@ -215,7 +226,7 @@ class CompiledRule:
 
         A condition about what the format does not have at all is not met.
         """
-        if (self.ends_ms is not None and self.ends_ms <= now_ms) or not self.needs <= self.order.tells:
+        if (self.ends_ms is not None and self.ends_ms <= now_ms) or not self._can_be_met:
             return NOT_MET
         if not self._fits_names(facts):
             return NOT_MET
@@ -227,10 +238,25 @@ class CompiledRule:
             if met is None:
                 missing.append(datum)
         words = " and ".join(CALLED[each] for each in missing)
-        if all(self._counts_missing(each, facts) for each in missing):
+        if all(self._counts_missing(each, facts, now_ms) for each in missing):
             opens = [each for each in (self.ends_ms, self._old_ms(facts)) if each is not None]
-            return Match(True, words, min(opens, default=None), self._because(facts))
+            return Match(True, words, min(opens, default=None), self._because(facts, now_ms))
         return Match(False, words)
+
+    @cached_property
+    def _can_be_met(self) -> bool:
+        match, order = self.placed.rule.match, self.order
+        return self.needs <= order.tells and (not match.differs or bool(self._compared))
+
+    @cached_property
+    def _compared(self) -> frozenset[Difference]:
+        return self.order.differs & {*self.placed.rule.match.differs}
+
+    def _fits_differs(self, facts: Facts, now_ms: int) -> bool | None:
+        found = NO_LINE if facts.compare is None else facts.compare(facts, now_ms)
+        if self._compared & found.words.keys():
+            return True
+        return None if self._compared & found.unknown else False
 
     def _old_ms(self, facts: Facts) -> int | None:
         """When something is old enough; None for never, and if nothing says when it was published."""
@@ -250,13 +276,18 @@ class CompiledRule:
             found.append(None if undated else max(times) > self.after_ms)
         return False if False in found else None if None in found else True
 
-    def _counts_missing(self, datum: Datum, facts: Facts) -> bool:
-        if datum in facts.unread:
+    def _counts_missing(self, datum: Datum, facts: Facts, now_ms: int) -> bool:
+        if datum in facts.unread and (datum != "differs" or self._lacks(facts, now_ms)):
             return False
-        if facts.unreadable and datum in DECLARED | TRUST:
+        if facts.unreadable and datum in METADATA:
             return True
         stated = self.placed.rule.missing
         return stated != "allow" if stated is not None else datum == "age"
+
+    @staticmethod
+    def _lacks(facts: Facts, now_ms: int) -> bool:
+        """Whether something that is compared was not read yet."""
+        return facts.compare is None or facts.compare(facts, now_ms).lacking is not None
 
     def _fits_names(self, facts: Facts) -> bool:
         """Whether it is about these versions, digests and this source."""
@@ -309,13 +340,16 @@ class CompiledRule:
         wanted = self.placed.rule.match.trust
         return None if facts.trust is None or wanted is None else facts.trust.is_below(wanted)
 
-    def _because(self, facts: Facts) -> str:
+    def _because(self, facts: Facts, now_ms: int) -> str:
+        """What was found: known malware, why it is trusted less, and what is different."""
         wanted, found = self.placed.rule.match.trust, list[str]()
         if self.placed.rule.match.advisories == MALWARE:
             found = sorted(each.id for each in facts.advisories or () if each.is_malware)
         if wanted is not None and facts.trust is not None and facts.trust.is_below(wanted):
             found.append(facts.trust.why(wanted))
-        return ", ".join(found)
+        if self._compared and facts.compare is not None:
+            found.append(facts.compare(facts, now_ms).sentence(self._compared))
+        return ", ".join(filter(None, found))
 
     def _fits_labels(self, facts: Facts) -> bool | None:
         """Whether the labels of some platform fit; all that the rule names have to be there."""

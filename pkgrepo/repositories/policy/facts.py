@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from pkgrepo.storage.catalog.file_facts import LOCKED, FileFacts, Known, facts_o
 from pkgrepo.storage.catalog.images.relations import Relations
 from pkgrepo.storage.catalog.rows import to_ms
 
-from .conditions import CACHED, CONTENTS, HOSTED, TRUST, Facts
+from .conditions import CACHED, HOSTED, INSIDE, TRUST, Facts
 from .schema import Datum, Order, PolicyRule, ServingPolicy, check_rules, find_faults, stamped
 
 NAMED_DIGESTS: Final = ("sha256", "sha512", "sha1", "md5")
@@ -47,12 +48,15 @@ def order_of(format_: StoredFormat) -> Order:
         "contents": format_.inside is not None,
         "trust": format_.attests is not None,
         "labels": is_image,
+        "differs": bool(format_.differs),
     }
     tells = frozenset(datum for datum, there in has.items() if there)
-    ecosystem = "" if format_.ecosystem is None else format_.ecosystem.name
-    return Order.of(
-        format_.ranges, format_.package_key, tags=is_image, tells=tells, name=format_.name, ecosystem=ecosystem
-    )
+    data: dict[str, Any] = {
+        "tells": tells,
+        "differs": format_.differs,
+        "ecosystem": "" if format_.ecosystem is None else format_.ecosystem.name,
+    }
+    return Order.of(format_.ranges, format_.package_key, tags=is_image, name=format_.name, **data)
 
 
 def own_rules_checked(
@@ -125,17 +129,23 @@ def facts_of_image(repository: Repository, image: str, found: Relations) -> Fact
 
 
 def declared(format_: StoredFormat, meta: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
-    """The licences, and whether a program runs at the installation, as the metadata of a version tell."""
-    runs = format_.runs_at_install
-    return {"licences": licences_of(meta) or None, "install_scripts": None if runs is None else runs(meta, paths)}
+    """The licences, whether a program runs at the installation, and what is compared, as the metadata tell."""
+    runs, told = format_.runs_at_install, None
+    with suppress(Invalid):  # what is not known then
+        told = format_.shape_of(meta)
+    scripts = None if runs is None else runs(meta, paths)
+    return {"licences": licences_of(meta) or None, "install_scripts": scripts, "told": told}
 
 
 def known_contents(r: Reader, format_: StoredFormat, package: str, needs: frozenset[Datum]) -> Known:
     """What is known of what the files of a package (a key) have inside, and of attestations, if rules ask for that."""
-    if not needs & (CONTENTS | TRUST) or (format_.inside is None and format_.attests is None):
+    if not needs & (INSIDE | TRUST) or (format_.inside is None and format_.attests is None):
         return {}
     _, found = facts_of_package(r, format_.name, package)
-    own = {name: FileFacts(contents=each.contents, attested=each.attested) for name, each in found.items()}
+    own = {
+        name: FileFacts(contents=each.contents, shape=each.shape, attested=each.attested)
+        for name, each in found.items()
+    }
     return {name: each for name, each in own.items() if each != NOTHING_TOLD}
 
 
@@ -148,6 +158,7 @@ def with_own(facts: Facts, own: FileFacts | None) -> Facts:
         licences=facts.licences if own.licences is None else own.licences or None,
         install_scripts=facts.install_scripts if own.install_scripts is None else own.install_scripts,
         contents=_both_contents(facts.contents, own.contents),
+        shape=facts.shape if own.shape is None else own.shape,
         digests=facts.digests.union(own.digests),
         unreadable=facts.unreadable or own.unreadable,
         published_ms=facts.published_ms if own.published_ms is None else own.published_ms,

@@ -6,30 +6,32 @@ It gathers what is known of a file or version, wherever that comes from, and ask
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 import msgspec
-from attrs import define, evolve, frozen
+from attrs import Factory, define, evolve, field, frozen
 from twisted.logger import Logger
 
 from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import Invalid
 from pkgrepo.failure_log import FailureLog
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import File, Repository, RepositoryType, Version
+from pkgrepo.model import File, Repository, RepositoryType, Version, VersionState
 from pkgrepo.repositories.attestations import Claim, Rank
 from pkgrepo.repositories.format import Companion, DerivedFrom, StoredFormat
 from pkgrepo.storage.catalog.file_facts import FileFacts, Known, attested_name, name_of, names_of, place_of
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.rows import to_ms
 
-from .conditions import CACHED, CONTENTS, DECLARED, HOSTED, TRUST, Facts
+from .comparing import CompareFacts, Comparisons
+from .conditions import CACHED, DECLARED, HOSTED, INSIDE, TRUST, Facts
 from .effective import CompanionRules
 from .facts import advisories_on, declared, digests_of, facts_of_version, known_contents, with_advisories, with_own
 from .histories import stored_history
+from .line import Find, Line, Peer
 from .rules import SERVED, PackageRules, Verdict
 from .schema import Datum
 from .trust import History, Trust
@@ -176,11 +178,12 @@ class Origins:
             return None
         known = advisories_on(reader, self.format, package) if self.loaded and "advisories" in rules.needs else None
         facts = known_contents(reader, self.format, package, rules.needs)
-        own = rules.needs & (CONTENTS | TRUST)
+        own = rules.needs & (INSIDE | TRUST)
         history = stored_history(reader, self.format, self.parent, package, rules.needs)
-        return Judge(
+        judge = Judge(
             self.format, rules, self.parent, self.now_ms, known, self.complete, own=own, facts=facts, history=history
         )
+        return with_stored(judge, reader)
 
 
 @frozen(eq=False)
@@ -193,7 +196,8 @@ class Judge:
     what is derived from the parent of a companion. ``own`` are the data that only files tell, and
     ``facts`` what they tell as far as it is known, by their names, at a serial; see
     L{pkgrepo.storage.catalog.file_facts}. ``history`` is how far versions of the package were trusted, if the rules ask
-    for that and it is known; ``root`` is the id of the trusted root by which attestations are verified.
+    for that and it is known; ``root`` is the id of the trusted root by which attestations are verified. ``line`` has
+    the versions before others, if the rules compare these; None while they are not known.
     """
 
     format: StoredFormat
@@ -209,6 +213,13 @@ class Judge:
     facts_serial: int | None = None
     history: History | None = None
     root: str = ""
+    line: Line | None = None
+    _comparisons: Comparisons = field(init=False, default=Factory(Comparisons, takes_self=True))
+
+    @property
+    def compares(self) -> bool:
+        """Whether the rules compare versions of this format."""
+        return "differs" in self.rules.needs and bool(self.format.differs) and self.format.versions is not None
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -267,6 +278,21 @@ class Judge:
 
     def facts_of_entry(self, entry: Listed, route: str) -> Facts:
         """What is known of what an upstream lists."""
+        files = entry.files if self.facts else ()
+        names = [name for each in files for name in names_of(each.digests, self.member.id, each.path)]
+        facts, claim = self._listed(entry, route)
+        facts = self._with_own(facts, entry.version, names, digests=True)
+        return self._with_advisories(self._with_trust(facts, claim, entry.files[0].path if entry.files else "", names))
+
+    def peers_of_entry(self, entry: Listed, route: str) -> Iterator[Peer]:
+        """The file of an entry that others may be compared with, if it has one and a version."""
+        for each in main_files(entry)[:1] if entry.version else ():
+            names = [name for one in entry.files for name in names_of(one.digests, self.member.id, one.path)]
+            facts, claim = self._listed(entry, route)
+            yield Peer(each.path, evolve(facts, compare=None), names, claim)
+
+    def _listed(self, entry: Listed, route: str) -> tuple[Facts, Claim | None]:
+        """What a document of an upstream tells of what it lists, and claims of who published it."""
         meta: Mapping[str, Any] = {}
         unreadable = False
         if self.declares is not None:
@@ -277,7 +303,10 @@ class Judge:
                 reason = f"{self.rules.package} {entry.version} of {self.member.path}: {error}"
                 _failures.failed(error, reason=reason)
         digests = frozenset[str]().union(*(digests_of(each.digests) for each in entry.files))
-        paths = [each.path for each in entry.files if not each.path.endswith((".metadata", ".asc", ".provenance"))]
+        paths = [each.path for each in main_files(entry)]
+        claim = None
+        if self._asks_trust and self.format.attests is not None and entry.files and not unreadable:
+            claim = self.format.attests.claim(meta, [each.path for each in entry.files])
         facts = Facts(
             package=self.rules.package,
             versions=(entry.version,) if entry.version else (),
@@ -288,18 +317,19 @@ class Judge:
             route=route,
             digests=digests,
             unreadable=unreadable,
+            compare=partial(self._comparisons.compare, paths[0]) if paths else None,
             **declared(self.format, meta, paths),
         )
-        files = entry.files if self.facts else ()
-        names = [name for each in files for name in names_of(each.digests, self.member.id, each.path)]
-        facts = self._with_own(facts, entry.version, names, digests=True)
-        if "trust" in self.rules.needs and self.format.attests is not None and entry.files and not unreadable:
-            claim = self.format.attests.claim(meta, [each.path for each in entry.files])
-            facts = self._with_trust(facts, claim, entry.files[0].path, names)
-        return self._with_advisories(facts)
+        return facts, claim
 
-    def _with_trust(self, facts: Facts, claim: Claim, path: str, names: Sequence[str]) -> Facts:
+    @property
+    def _asks_trust(self) -> bool:
+        return "trust" in self.rules.needs and self.format.attests is not None
+
+    def _with_trust(self, facts: Facts, claim: Claim | None, path: str, names: Sequence[str]) -> Facts:
         """The facts with those of who published the file at a path."""
+        if claim is None:
+            return facts
         version, kinds = next(iter(facts.versions), ""), self.format.versions
         known = (self.facts.get(attested_name(each, path)) for each in names)
         found = (each.attested for each in known if each is not None and each.attested is not None)
@@ -368,20 +398,21 @@ class Judge:
 
     def _facts_of_file(self, reader: Reader, version: Version, main: File, file: File) -> Facts:
         """The facts of a file. What goes with another file (``main``) is as old as that, and judged as it."""
-        facts = facts_of_version(self.format, self.member, self.rules.package, version, [main])
+        facts, names, claim = self._stored_facts(reader, version, main)
+        facts = self._with_trust(self._with_own(facts, version.text, names), claim, main.path, names)
+        return self._with_advisories(evolve(facts, digests=facts.digests | digests_of(file.digests, file.sha256)))
+
+    def _stored_facts(self, reader: Reader, version: Version, main: File) -> tuple[Facts, Sequence[str], Claim | None]:
+        """What the catalog tells of a file, its names, and what is claimed of who published it."""
         hosted = self.member.type is RepositoryType.HOSTED
-        names = [*dict.fromkeys((f"sha256:{main.sha256}", name_of(main.digests, "")))]
-        facts = self._with_own(facts, version.text, names)
-        if "trust" in self.rules.needs and self.format.attests is not None and not facts.unreadable:
-            facts = self._with_trust(facts, self._claim_of(reader, version, main), main.path, names)
-        return self._with_advisories(
-            evolve(
-                facts,
-                digests=facts.digests | digests_of(file.digests, file.sha256),
-                added_ms=to_ms(main.created_at) if hosted else None,
-                decision=None if self.origins is None else self.origins.decision(reader, main),
-            )
+        facts = evolve(
+            facts_of_version(self.format, self.member, self.rules.package, version, [main]),
+            added_ms=to_ms(main.created_at) if hosted else None,
+            decision=None if self.origins is None else self.origins.decision(reader, main),
+            compare=partial(self._comparisons.compare, main.path),
         )
+        claim = self._claim_of(reader, version, main) if self._asks_trust and not facts.unreadable else None
+        return facts, [*dict.fromkeys((f"sha256:{main.sha256}", name_of(main.digests, "")))], claim
 
     def _claim_of(self, reader: Reader, version: Version, main: File) -> Claim:
         """What is claimed of a kept file: by the document that lists it, or by what is kept."""
@@ -393,6 +424,22 @@ class Judge:
         beside = main.path + attests.suffix
         there = files.find_file(reader, main.repository_id, beside) is not None
         return attests.claim(version.meta, [main.path, beside] if there else [main.path])
+
+    def stored_peers(self, reader: Reader) -> Iterator[Peer]:
+        """The files that are stored, with which others may be compared."""
+        package = packages.find_package(reader, self.member.id, self.rules.package)
+        by_id = {} if package is None else {each.id: each for each in versions.list_versions(reader, package.id)}
+        for each in () if package is None else files.files_of_package(reader, package.id):
+            version = by_id.get(each.version_id or 0)
+            if each.role is None and version is not None and version.state is not VersionState.YANKED:
+                facts, names, claim = self._stored_facts(reader, version, each)
+                yield Peer(each.path, facts, names, claim)
+
+    def lacking(self, facts: Facts) -> str | None:
+        """The path of the next file before one that is to be read, so that the rules can compare them."""
+        if facts.compare is None or "differs" not in self.rules.may_ask(facts, self.now_ms):
+            return None
+        return facts.compare(facts, self.now_ms).lacking
 
     def _facts_beside_version(self, reader: Reader, file: File) -> Facts | None:
         """What is known of the version in whose folder a plain file lies; None if it lies in none."""
@@ -424,10 +471,46 @@ class Judge:
     def _with_advisories(self, facts: Facts) -> Facts:
         return with_advisories(facts, self.format, self.known, complete=self.complete)
 
+    def of_peer(self, peer: Peer, compare: CompareFacts) -> Facts:
+        """What is known of a file of the line, which is itself compared in this way."""
+        facts = self._with_own(peer.facts, peer.version, peer.names, digests=True)
+        facts = self._with_trust(facts, peer.claim, peer.path, peer.names)
+        return self._with_advisories(evolve(facts, compare=compare))
+
+    def lacks(self, peer: Peer, facts: Facts) -> bool:
+        """Whether something of a file of the line is still to be read, so that another one can be compared with it."""
+        inside = (self.facts[each].is_read for each in peer.names if each in self.facts)
+        attested = not self.own & TRUST or not self.needs_attestation(facts)
+        return not attested or (self.format.inside is not None and not any(inside))
+
+
+def main_files(entry: Listed) -> Sequence[ListedFile]:
+    """The files of an entry without those that are beside others."""
+    return [each for each in entry.files if not each.path.endswith((".metadata", ".asc", ".provenance"))]
+
+
+def with_stored(judge: Judge, reader: Reader) -> Judge:
+    """The judge with the versions that are stored, if its rules compare them."""
+    kinds = judge.format.versions
+    if not judge.compares or kinds is None:
+        return judge
+    whole = judge.member.type is RepositoryType.HOSTED
+    return evolve(judge, line=Line(judge.stored_peers(reader), kinds, whole=whole))
+
+
+def with_listed(judge: Judge, entries: Iterable[Listed], route: str, find: Find | None = None) -> Judge:
+    """The judge with the versions that an upstream lists, if its rules compare them."""
+    kinds = judge.format.versions
+    if not judge.compares or kinds is None:
+        return judge
+    peers = (peer for each in entries for peer in judge.peers_of_entry(each, route))
+    return evolve(judge, line=Line(peers, kinds, find=find))
+
 
 def _told(known: FileFacts) -> frozenset[Datum]:
     """The data that were read of a file; what cannot be read tells none, and nothing more is read of it."""
     declared: frozenset[Datum] = DECLARED if known.licences is not None or known.unreadable else frozenset()
     inside: frozenset[Datum] = frozenset() if known.contents is None else frozenset({"contents"})
+    inside |= INSIDE if known.is_read else frozenset()
     dated: frozenset[Datum] = frozenset({"age"} if known.published_ms is not None or known.unreadable else ())
     return declared | inside | dated

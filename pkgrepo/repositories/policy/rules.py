@@ -43,7 +43,7 @@ from pkgrepo.model import DatedView, Repository
 from pkgrepo.repositories.version_ranges import WILD
 from pkgrepo.storage.catalog.server.judged import Judged
 
-from .conditions import DAY_MS, DECLARED, OF_BYTES, TRUST, CompiledRule, Facts, LaterRule, Match, Placed
+from .conditions import DAY_MS, METADATA, NOT_MET, OF_BYTES, CompiledRule, Facts, LaterRule, Match, Placed
 from .schema import Action, Datum, Order, PolicyRule
 
 MOST_KEPT: Final = 1024  # packages whose rules are kept, of one set
@@ -86,6 +86,13 @@ class Verdict:
     def served(self) -> bool:
         """Whether it is served."""
         return self.by is None
+
+    @property
+    def why(self) -> str:
+        """What was found, or is not known, and the reason of the rule; empty if there is nothing to say."""
+        reason = "" if self.by is None else self.by.rule.reason
+        missing = f"{self.missing} is not known" if self.missing else ""
+        return ": ".join(filter(None, (self.because, reason, missing)))
 
 
 SERVED: Final = Verdict()
@@ -145,6 +152,11 @@ class PackageRules:
             passed=tuple(passed),
         )
 
+    def may_ask(self, facts: Facts, now_ms: int) -> frozenset[Datum]:
+        """The data for which those rules ask that are not ruled out by what is known already."""
+        asking = (each for each in self.rules if each.matches(facts, now_ms) is not NOT_MET)
+        return frozenset[Datum]().union(*(each.needs for each in asking))
+
     @cached_property
     def algorithms(self) -> frozenset[str]:
         """The algorithms of the digests that they name."""
@@ -159,7 +171,7 @@ class PackageRules:
     @property
     def reads_metadata(self) -> bool:
         """Whether they ask for what only metadata tell."""
-        return bool(self.needs & (DECLARED | TRUST))
+        return bool(self.needs & METADATA)
 
     def next_change_ms(self, published: Iterable[int | None], now_ms: int) -> int | None:
         """When time alone changes a verdict next, of things that were published then; None: never."""
@@ -215,7 +227,7 @@ class RuleSet:
     @property
     def reads_metadata(self) -> bool:
         """Whether any rule asks for what only metadata tell."""
-        return any(each.needs & (DECLARED | TRUST) for each in self.rules)
+        return any(each.needs & METADATA for each in self.rules)
 
     @property
     def reads_bytes(self) -> bool:

@@ -16,7 +16,7 @@ import msgspec
 from attrs import frozen
 from msgspec import Meta
 
-from pkgrepo.archives.inside import Word
+from pkgrepo.archives.inside import DIFFERENCES, Difference, Word
 from pkgrepo.errors import Invalid
 from pkgrepo.model.advisories import SEVERITIES
 from pkgrepo.model.structs import meaning
@@ -33,10 +33,10 @@ NAMED: Final = re.compile(r"[A-Z][A-Za-z0-9]*-[A-Za-z0-9:._-]{1,80}")  # the id 
 
 _SEPARATORS: Final = re.compile(r"[-_.]+")  # PEP 503
 
-Datum = Literal["age", "licences", "advisories", "install_scripts", "contents", "trust", "labels", "digests"]
+Datum = Literal["age", "licences", "advisories", "install_scripts", "contents", "differs", "trust", "labels", "digests"]
 # What may not be known of a version. Digests are: what no document announces is read from the file before it is sent.
 MISSABLE: Final[frozenset[Datum]] = frozenset(
-    {"age", "licences", "advisories", "install_scripts", "contents", "trust", "labels"}
+    {"age", "licences", "advisories", "install_scripts", "contents", "differs", "trust", "labels"}
 )
 _NEVER: Final[Mapping[Datum, str]] = {
     "licences": "images declare no licence; a label may name one",
@@ -45,6 +45,7 @@ _NEVER: Final[Mapping[Datum, str]] = {
     "contents": "nothing looks into the files of this format",
     "trust": "of no package of this format it is known who attests it",
     "labels": "only images have labels",
+    "differs": "nothing compares versions of this format",
 }
 
 Action = Literal["block", "quarantine", "warn"]
@@ -98,6 +99,15 @@ class RuleMatch(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_de
             "executable or native_binary; any of several. The whole file is read before its first byte is sent."
         ),
     ] = []
+    differs: Annotated[
+        Annotated[list[Difference], Meta(max_length=9)],
+        meaning(
+            "What is different from the newest version before it that is served: the first install_script, "
+            "native_build, pth or executable, a new dependency or git_dependency, another publisher, source (its "
+            "repository has moved) or size (four times); any of several. Both files are read before the first byte is "
+            "sent. With age_days only versions that are so young are compared, and those before them."
+        ),
+    ] = []
     trust: Annotated[
         Wanted | None,
         meaning(
@@ -144,8 +154,8 @@ class Order:
     What rules need of a format: how its versions are written, and how names are compared.
 
     With ``folds`` dashes, underscores and dots are the same in a name. The versions of images are ``tags``. ``is_name``
-    tells whether a package can be called so. ``tells`` are the data that the format can have at all. ``ecosystem`` is
-    OSV's word for it, empty if there is none.
+    tells whether a package can be called so. ``tells`` are the data that the format can have at all, and ``differs``
+    what can be compared of its versions. ``ecosystem`` is OSV's word for it, empty if there is none.
     """
 
     ranges: Ranges = NO_VERSIONS
@@ -153,6 +163,7 @@ class Order:
     tags: bool = False
     is_name: Callable[[str], bool] = lambda _: True
     tells: frozenset[Datum] = MISSABLE | {"digests"}
+    differs: frozenset[Difference] = frozenset(DIFFERENCES)
     name: str = ""
     ecosystem: str = ""
 
@@ -197,6 +208,7 @@ def needs_of(match: RuleMatch) -> frozenset[Datum]:
         "trust": match.trust is not None,
         "labels": bool(match.labels),
         "digests": bool(match.digests),
+        "differs": bool(match.differs),
     }
     return frozenset(name for name, wanted in asked.items() if wanted)
 
@@ -302,6 +314,9 @@ def _check_match(match: RuleMatch, orders: Sequence[Order], place: str) -> None:
     for datum in sorted(needs_of(match)):
         if not any(datum in each.tells for each in orders):
             raise Invalid(f"this condition can never be met here: {_NEVER[datum]}", f"{place}/{datum}")
+    if match.differs and not any(each.differs & {*match.differs} for each in orders):
+        words = ", ".join(match.differs)
+        raise Invalid(f"this condition can never be met here: nothing tells {words} of this format", f"{place}/differs")
     _check_versions(match.versions, orders, f"{place}/versions")
 
 

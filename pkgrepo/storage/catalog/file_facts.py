@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from pkgrepo.archives.inside import Shape
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.storage.catalog.rows import number, scalar
 
@@ -53,7 +54,8 @@ class FileFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """
     What a file says of itself; None is what was not asked of it, or what its format cannot tell.
 
-    ``contents`` are words for what its bytes have inside, which are ``LOCKED`` alone if that cannot be read.
+    ``contents`` are words for what its bytes have inside, which are ``LOCKED`` alone if that cannot be read. ``shape``
+    is what else of its bytes is compared between versions; an earlier release did not read it.
     ``digests`` are its own, as ``sha256:<hex>``; ``published_ms`` is when it says that it was published. ``attested``
     is what others say of it. Of what is ``unreadable`` nothing else is known.
     """
@@ -65,6 +67,12 @@ class FileFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     unreadable: bool = False
     published_ms: int | None = None
     attested: Attested | None = None
+    shape: Shape | None = None
+
+    @property
+    def is_read(self) -> bool:
+        """Whether its bytes were read for comparisons, or cannot be."""
+        return self.shape is not None or self.contents == LOCKED
 
 
 LOCKED: Final = ("locked",)  # what is said of the contents of a file that cannot be looked into

@@ -33,6 +33,11 @@ EDITOR: Final = RuleEditor(
             "match": {"contents": ["install_script", "pth"], "source": "cached"},
             "action": "quarantine",
         },
+        "differs": {
+            "name": "differs",
+            "match": {"differs": ["install_script", "native_build", "pth"], "age_days": 30, "source": "cached"},
+            "action": "quarantine",
+        },
         "trust fell": {"name": "trust fell", "match": {"trust": "fell", "source": "cached"}, "action": "quarantine"},
         "install scripts": {"name": "install scripts", "match": {"install_scripts": True}, "action": "warn"},
     },

@@ -40,6 +40,11 @@ def _scripts(_specimen: Specimen, item: Item) -> bool:
     return item.scripts is True
 
 
+def _first(specimen: Specimen, item: Item) -> bool:
+    """Whether it has what the version before does not have: of Python source distributions always have scripts."""
+    return item.pth or (item.scripts is True and item.version == BAD and specimen.format != "python")
+
+
 def _digests(specimen: Specimen) -> list[str]:
     return [f"sha256:{digest}" for each in specimen.bad for digest in each.digests]
 
@@ -70,6 +75,7 @@ RULES = (
     ),
     RuleKind("pth", lambda *_: {"contents": ["pth"]}, lambda _, item: item.pth, lambda each: each.format == "python"),
     RuleKind("no_provenance", lambda *_: {"trust": "none"}, _every, lambda each: each.format in ("npm", "python")),
+    RuleKind("differs", lambda *_: {"differs": ["install_script", "pth"]}, _first, lambda each: each.looked_into),
     RuleKind("later", lambda *_: {"published_after": "2000-01-01T00:00:00Z"}, _every),
     RuleKind("age", lambda *_: {"age_days": 7}, _every),
     RuleKind("advisory", lambda *_: {"advisories": "critical"}, _bad, lambda each: bool(each.ecosystem)),

@@ -11,13 +11,14 @@ import pytest
 import zstandard
 
 from pkgrepo.archives import inside
-from pkgrepo.archives.inside import Signs, look_inside
+from pkgrepo.archives.inside import Inside, Signs, look_inside
 from pkgrepo.errors import Invalid
 from tests.support.conda_packages import make_conda
 from tests.support.gems import make_gemspec, pack_gem
 from tests.support.tarballs import make_tar, make_tar_gz
 
 NOTHING = Signs()
+RUNS = frozenset({"install_script"})
 ELF = b"\x7fELF" + bytes(60)
 PROGRAM = {"executable", "native_binary"}
 
@@ -56,27 +57,29 @@ def test_programs_and_machine_code_are_told_by_their_first_bytes(name: str, data
         "y.whl": make_zip({name: data}, zipfile.ZIP_STORED),
         "x.gem": pack_gem(make_gemspec(), data=gzip.compress(make_tar([(name, data)]))),
     }
-    assert {each: look_inside(body, each, NOTHING) for each, body in archives.items()} == dict.fromkeys(archives, found)
+    assert {each: look_inside(body, each, NOTHING).words for each, body in archives.items()} == dict.fromkeys(
+        archives, found
+    )
 
 
 def test_the_head_of_a_long_member_is_read_without_all_of_it() -> None:
     data = ELF + bytes(range(256)) * 40_000
-    assert look_inside(make_zip({"long": data, "after": b"#!x"}), "x.whl", NOTHING) == PROGRAM
-    assert look_inside(make_tar_gz({"long": data, "after": b"text"}), "x.tgz", NOTHING) == PROGRAM
+    assert look_inside(make_zip({"long": data, "after": b"#!x"}), "x.whl", NOTHING).words == PROGRAM
+    assert look_inside(make_tar_gz({"long": data, "after": b"text"}), "x.tgz", NOTHING).words == PROGRAM
 
 
 def test_both_archives_of_a_conda_package_are_looked_into() -> None:
-    found = look_inside(make_conda("x", "1", "0", payload=[("bin/x", ELF)]), "x-1-0.conda", NOTHING)
+    found = look_inside(make_conda("x", "1", "0", payload=[("bin/x", ELF)]), "x-1-0.conda", NOTHING).words
     assert found == PROGRAM
 
 
 def test_names_and_texts_say_what_a_format_knows() -> None:
     signs = Signs(
         names=[(re.compile(r"\.pth$"), "pth")],
-        texts=[(re.compile(r"^p/run$"), lambda data: ["install_script"] if data == b"yes" else [])],
+        texts=[(re.compile(r"^p/run$"), lambda data: Inside(RUNS if data == b"yes" else frozenset()))],
     )
-    assert look_inside(make_tar_gz({"p/a.pth": b"", "p/run": b"no"}), "x.tgz", signs) == {"pth"}
-    assert look_inside(make_tar_gz({"p/run": b"yes"}), "x.tgz", signs) == {"install_script"}
+    assert look_inside(make_tar_gz({"p/a.pth": b"", "p/run": b"no"}), "x.tgz", signs).words == {"pth"}
+    assert look_inside(make_tar_gz({"p/run": b"yes"}), "x.tgz", signs).words == {"install_script"}
 
 
 @pytest.mark.parametrize(
@@ -96,7 +99,7 @@ def test_nothing_is_said_of_what_cannot_be_read_to_its_end(name: str, data: byte
 def test_a_conda_package_has_two_archives_to_unpack() -> None:
     inner = zstandard.compress(make_tar([("a", b"x")]))
     two = {f"{name}-x-1-0.tar.zst": inner for name in ("info", "pkg")}
-    assert look_inside(make_zip(two, zipfile.ZIP_STORED), "x-1-0.conda", NOTHING) == set()
+    assert look_inside(make_zip(two, zipfile.ZIP_STORED), "x-1-0.conda", NOTHING).words == set()
     with pytest.raises(Invalid, match="more than two"):
         look_inside(make_zip({**two, "pkg-y-1-0.tar.zst": inner}, zipfile.ZIP_STORED), "x-1-0.conda", NOTHING)
 

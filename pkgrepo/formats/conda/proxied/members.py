@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from functools import cached_property
+from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -30,8 +31,8 @@ from pkgrepo.proxy.parts.values import name_in
 from pkgrepo.proxy.resolving.flat_members import FlatMember
 from pkgrepo.proxy.resolving.rules import MemberJudges
 from pkgrepo.proxy.trace import Trace
-from pkgrepo.repositories.policy.conditions import CONTENTS
-from pkgrepo.repositories.policy.judge import Declares, Judge
+from pkgrepo.repositories.policy.conditions import INSIDE
+from pkgrepo.repositories.policy.judge import Declares, Judge, with_listed
 from pkgrepo.repositories.policy.rules import NamedRules
 from pkgrepo.repositories.policy.schema import Datum
 from pkgrepo.storage.catalog import upstream_documents
@@ -121,28 +122,21 @@ async def find_hidden(services: Services, member: FlatMember, route: str) -> Cal
     def find(parts: PartsFile) -> Hidden:
         files: set[str] = set()
         opens: set[int] = set()
-        name, rules = "", None
         reads = policy is not None and policy.reads_metadata
-        for entry in parts.entries(RECORDS if reads else ()):
-            if (its := name_in(entry.sort)) != name:
-                name, rules = its, None if policy is None else policy.of(its)
+        for name, entries in groupby(parts.entries(RECORDS if reads else ()), key=lambda each: name_in(each.sort)):
+            rules = None if policy is None else policy.of(name)
             if rules is None:
                 continue
             asks = declares if rules.reads_metadata else None
-            told = OWN | (rules.needs & CONTENTS)
-            judge = Judge(
-                format_,
-                rules,
-                member.repository,
-                now_ms,
-                declares=asks,
-                own=told,
-                facts=known.get(its, NOTHING),
-            )
-            verdict = judge.of_entry(entry, route)
-            if not verdict.served:
-                files.add(entry.key)
-                opens |= set() if verdict.opens_ms is None else {verdict.opens_ms}
+            told, facts = OWN | (rules.needs & INSIDE), known.get(name, NOTHING)
+            judge = Judge(format_, rules, member.repository, now_ms, declares=asks, own=told, facts=facts)
+            found = list(entries)
+            judge = with_listed(judge, found, route)
+            for entry in found:
+                verdict = judge.of_entry(entry, route)
+                if not verdict.served:
+                    files.add(entry.key)
+                    opens |= set() if verdict.opens_ms is None else {verdict.opens_ms}
         return Hidden(frozenset(files), max(min(opens), now_ms + STEP_MS) if opens else None)
 
     return find

@@ -120,15 +120,26 @@ class _Declared(msgspec.Struct):
     hasInstallScript: Any = None
     npmUser: Any = msgspec.field(default=None, name="_npmUser")
     dist: _Dist | None = None
+    dependencies: Any = None
+    optionalDependencies: Any = None
+    peerDependencies: Any = None
+    peerDependenciesMeta: Any = None
+    repository: Any = None
+    maintainers: Any = None
 
 
+# The fields, beside the account, of what is compared between versions.
+_COMPARED: Final = (
+    *("dependencies", "optionalDependencies", "peerDependencies", "peerDependenciesMeta"),
+    *("repository", "maintainers"),
+)
 _decode_declared = msgspec.json.Decoder(_Declared).decode
 
 
 def read_declared(fragments: Mapping[str, bytes]) -> Mapping[str, Any]:
     """
-    What a fragment in the full form says of the licence of a version, of scripts at its installation, and of who
-    published it.
+    What a fragment in the full form says of the licence of a version, of scripts at its installation, of who published
+    it, and of what is compared between versions.
 
     :raises Invalid: it cannot be decoded
     """
@@ -143,6 +154,7 @@ def read_declared(fragments: Mapping[str, bytes]) -> Mapping[str, Any]:
         "hasInstallScript": found.hasInstallScript,
         "_npmUser": found.npmUser,
         "dist": None if found.dist is None else {"attestations": found.dist.attestations},
+        **{name: getattr(found, name) for name in _COMPARED},
     }
     return {"hasInstallScript": False, **{key: value for key, value in declared.items() if value is not None}}
 

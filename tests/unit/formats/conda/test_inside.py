@@ -21,4 +21,4 @@ from tests.support.conda_packages import make_conda
     ],
 )
 def test_scripts_and_what_python_starts_are_found(file: str, found: set[str]) -> None:
-    assert look(make_conda("demo", "1.0", "0", payload=[(file, b"x")]), "demo-1.0-0.conda") == found
+    assert look(make_conda("demo", "1.0", "0", payload=[(file, b"x")]), "demo-1.0-0.conda").words == found

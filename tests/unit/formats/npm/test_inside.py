@@ -35,7 +35,7 @@ def pack(manifest: Any, *more: str, top: str = "package") -> bytes:
     ],
 )
 def test_what_npm_runs_is_found(data: bytes, found: set[str]) -> None:
-    assert look(data, "a-1.0.0.tgz") == found
+    assert look(data, "a-1.0.0.tgz").words == found
 
 
 @pytest.mark.parametrize("manifest", [b"", b"{", b"[" * 100_000, b'{"a":"\xff"}'])

@@ -25,9 +25,9 @@ from tests.support.python_packages import make_sdist, make_wheel
 )
 def test_what_a_wheel_brings_to_each_start_of_python(name: str, found: set[str]) -> None:
     filename, data = make_wheel("demo", "1.0", extra_files={name: b"import evil\n"})
-    assert look(data, filename) == found
+    assert look(data, filename).words == found
 
 
 def test_a_source_distribution_runs_when_it_is_built() -> None:
     filename, data = make_sdist("demo", "1.0")
-    assert look(data, filename) == {"install_script"}
+    assert look(data, filename).words == {"install_script"}

@@ -24,4 +24,4 @@ BUILD = {"install_script", "native_build"}
 )
 def test_extensions_and_plugins_are_found(extra: str, file: str, found: set[str]) -> None:
     gem = pack_gem(make_gemspec(extra=extra), data=gzip.compress(make_tar([(file, b"x")])))
-    assert look(gem, "demo-1.0.gem") == found
+    assert look(gem, "demo-1.0.gem").words == found

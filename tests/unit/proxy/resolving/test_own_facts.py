@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from twisted.internet.defer import Deferred
 
-from pkgrepo.archives.inside import Signs
+from pkgrepo.archives.inside import Inside, Signs
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.maven.metadata.joining import ARTIFACT
 from pkgrepo.formats.npm import inside
@@ -185,10 +185,10 @@ async def test_a_kept_file_of_which_less_is_known_than_rules_ask_for_is_read_onc
 async def test_looking_into_files_keeps_nobody_else_waiting(world: ProxyWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, end = Event(), Event()
 
-    def look(content: int | bytes, filename: str, signs: Signs) -> frozenset[str]:
+    def look(content: int | bytes, filename: str, signs: Signs) -> Inside:
         begun.set()
         assert end.wait(60)
-        return frozenset()
+        return Inside()
 
     monkeypatch.setattr(inside, "look_inside", look)
     up = world.started(NpmUpstream())

@@ -1,0 +1,133 @@
+"""
+What is different between two files of versions that follow each other, in the words of rules: pure.
+
+==================  ================================================================================================
+word                what it says
+==================  ================================================================================================
+``install_script``  the file has one inside, and the one before has none; so for ``native_build``, ``pth`` and
+                    ``executable``, see L{pkgrepo.archives.inside}
+``dependency``      it needs a package of a name that the one before does not need
+``git_dependency``  it needs one from an address of its own, such as a git repository, that the other one does not
+``publisher``       it was published by an account that has neither published the one before, nor could have
+``source``          its source is in another repository; both name one
+``size``            unpacked it has more than ``GROWTH`` times as many bytes, and ``LEAST_GROWTH`` more
+==================  ================================================================================================
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from attrs import frozen
+
+from pkgrepo.archives.inside import DIFFERENCES, NO_SHAPE, Difference, Shape
+
+GROWTH: Final = 4
+LEAST_GROWTH: Final = 256 * 1024  # bytes
+MOST_NAMED: Final = 5  # names in a sentence
+
+ALL: Final = frozenset(DIFFERENCES)
+_FIRST: Final[Sequence[Difference]] = ("install_script", "native_build", "pth", "executable")
+_PRINTED: Final = re.compile(r"[A-Za-z0-9@][A-Za-z0-9@._/ -]{0,99}", re.ASCII)
+_NONE: Final[Mapping[Difference, Sequence[str]]] = MappingProxyType({})
+
+
+@frozen
+class Seen:
+    """What is compared of a file: what it has inside, and what its bytes and its document say; None is not known."""
+
+    contents: frozenset[str] | None = None
+    shape: Shape | None = None
+    told: Shape | None = None
+
+
+@frozen
+class Compared:
+    """
+    How a file differs from that of the version ``before``.
+
+    ``words`` has what is different, with names for a sentence. Of what is ``unknown`` nothing can be said. ``lacking``
+    is the path of a file that is to be read for that, empty if it is not known which; None if no reading tells more.
+    """
+
+    before: str = ""
+    words: Mapping[Difference, Sequence[str]] = _NONE
+    unknown: frozenset[Difference] = frozenset()
+    lacking: str | None = None
+
+    def sentence(self, asked: Collection[Difference]) -> str:
+        """What of that which is ``asked`` is different, in one line; empty if nothing is."""
+        said = [_SAID[each](self.words[each]) for each in DIFFERENCES if each in asked and each in self.words]
+        return f"{', '.join(said)} since {_printed(self.before)}" if said else ""
+
+
+NOTHING_BEFORE: Final = Compared()
+UNKNOWN: Final = Compared(unknown=ALL)
+NO_LINE: Final = Compared(unknown=ALL, lacking="")  # of versions, which are not known here
+
+
+def compare(before: Seen, after: Seen, version: str) -> Compared:
+    """How a file differs from another one, which is of the ``version`` before."""
+    words: dict[Difference, Sequence[str]] = {}
+    unknown: set[Difference] = set()
+    if before.contents is None or after.contents is None:
+        unknown.update(_FIRST)
+    else:
+        words.update((each, ()) for each in _FIRST if each in after.contents and each not in before.contents)
+    if None in (before.shape, after.shape, before.told, after.told):
+        unknown.update(ALL - {*_FIRST, "publisher"})
+    else:
+        words.update(_of_shapes(_whole(before), _whole(after)))
+    old, new = before.told or NO_SHAPE, after.told or NO_SHAPE
+    if not old.publisher or not new.publisher:
+        unknown.add("publisher")
+    elif new.publisher not in (old.publisher, *old.maintainers):
+        words["publisher"] = (new.publisher,)
+    return Compared(version, words, frozenset(unknown))
+
+
+def _whole(seen: Seen) -> Shape:
+    return (seen.shape or NO_SHAPE).joined(seen.told or NO_SHAPE)
+
+
+def _of_shapes(before: Shape, after: Shape) -> Mapping[Difference, Sequence[str]]:
+    found: dict[Difference, Sequence[str]] = {
+        "dependency": sorted({*after.dependencies} - {*before.dependencies}),
+        "git_dependency": sorted({*after.direct} - {*before.direct}),
+        "source": sorted({*after.sources} - {*before.sources}) if before.sources else (),
+    }
+    old, new = before.unpacked, after.unpacked
+    if old is not None and new is not None and new > GROWTH * old and new - old > LEAST_GROWTH:
+        found["size"] = (_bytes(old), _bytes(new))
+    return {word: names for word, names in found.items() if names}
+
+
+def _bytes(count: int) -> str:
+    return f"{count / 1024:.0f} KiB" if count >= 1024 else f"{count} bytes"
+
+
+def _printed(text: str) -> str:
+    """A text of a package, as it may be printed in one line."""
+    return text if _PRINTED.fullmatch(text) else ascii(text[:100])
+
+
+def _named(what: str, many: str, names: Sequence[str]) -> str:
+    shown = " ".join(_printed(each) for each in names[:MOST_NAMED])
+    rest = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"{what if len(names) == 1 else many} {shown}{rest}"
+
+
+_SAID: Final[Mapping[Difference, Callable[[Sequence[str]], str]]] = {
+    "install_script": lambda _names: "first install_script",
+    "native_build": lambda _names: "first native_build",
+    "pth": lambda _names: "first pth",
+    "executable": lambda _names: "first executable",
+    "dependency": lambda names: _named("new dependency", "new dependencies", names),
+    "git_dependency": lambda names: _named("new git_dependency", "new git_dependencies", names),
+    "publisher": lambda names: f"another publisher {_printed(names[0])}",
+    "source": lambda names: _named("another source", "other sources", names),
+    "size": lambda sizes: f"size from {sizes[0]} to {sizes[1]}",
+}

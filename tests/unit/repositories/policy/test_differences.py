@@ -1,0 +1,62 @@
+"""What is different between two files, and how that is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from pkgrepo.archives.inside import DIFFERENCES, Shape
+from pkgrepo.repositories.policy.differences import GROWTH, LEAST_GROWTH, Compared, Seen, compare
+
+EVERY = frozenset(DIFFERENCES)
+
+
+def seen(*words: str, told: Shape | None = None, **shape: object) -> Seen:
+    return Seen(frozenset(words), Shape(**shape), told or Shape())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "different"),
+    [
+        (seen(), seen(), set()),
+        (seen("pth"), seen("pth"), set()),
+        (seen("pth"), seen(), set()),
+        (seen(), seen("pth", "native_binary"), {"pth"}),
+        (seen(dependencies=("a", "b")), seen(dependencies=("b",)), set()),
+        (seen(dependencies=("a",)), seen(dependencies=("a", "b"), direct=("b",)), {"dependency", "git_dependency"}),
+        (seen(told=Shape(dependencies=("a",))), seen(dependencies=("a",)), set()),
+        (seen(), seen(sources=("github.com/a/b",)), set()),
+        (seen(sources=("github.com/a/b",)), seen(), set()),
+        (
+            seen(sources=("github.com/a/b",)),
+            seen(sources=("github.com/a/b",), told=Shape(sources=("x/y/z",))),
+            {"source"},
+        ),
+        (seen(unpacked=1000), seen(unpacked=1000 + LEAST_GROWTH), set()),
+        (seen(unpacked=1000), seen(unpacked=1001 + LEAST_GROWTH), {"size"}),
+        (seen(unpacked=10**6), seen(unpacked=GROWTH * 10**6), set()),
+        (seen(unpacked=10**6), seen(unpacked=GROWTH * 10**6 + 1), {"size"}),
+        (seen(told=Shape(publisher="a", maintainers=("b",))), seen(told=Shape(publisher="b")), set()),
+        (seen(told=Shape(publisher="a", maintainers=("b",))), seen(told=Shape(publisher="c")), {"publisher"}),
+    ],
+)
+def test_what_is_different(before: Seen, after: Seen, different: set[str]) -> None:
+    assert {*compare(before, after, "1").words} == different
+
+
+def test_what_is_not_known_of_one_of_both_is_unknown() -> None:
+    whole = seen(told=Shape(publisher="a"))
+    assert compare(whole, whole, "1").unknown == set()
+    for before, after in ((Seen(), whole), (whole, Seen())):
+        assert compare(before, after, "1").unknown == EVERY
+    assert compare(whole, seen(), "1").unknown == {"publisher"}
+    locked = Seen(None, None, Shape(publisher="b"))
+    assert compare(whole, locked, "1").unknown == EVERY - {"publisher"}
+    assert compare(whole, locked, "1").words.keys() == {"publisher"}
+
+
+def test_it_is_said_in_one_line_whatever_packages_are_called() -> None:
+    found = Compared("1.0.0", {"pth": (), "dependency": ("a", "b\r\nSet-Cookie: x", *"cdefgh")})
+    said = found.sentence({"pth", "dependency", "size"})
+    assert said == "first pth, new dependencies a 'b\\r\\nSet-Cookie: x' c d e and 3 more since 1.0.0"
+    assert found.sentence({"size"}) == ""
+    assert len(Compared("9" * 5000, {"dependency": ["x" * 256] * 2000}).sentence({"dependency"})) < 1000
