@@ -22,6 +22,7 @@ from pkgrepo.client.api import at
 from pkgrepo.client.forms import FORMS, READ, RIGHT
 from pkgrepo.client.groups import operations
 from pkgrepo.client.http import Failed
+from pkgrepo.client.named_objects import whole_id
 from pkgrepo.client.named_versions import maybe_version, named_version
 from pkgrepo.client.printer import Column, Printer, text_of
 from pkgrepo.client.session import Session, checked, confirmed, remote
@@ -31,6 +32,7 @@ from pkgrepo.errors import Invalid
 Operation = Mapping[str, Any]
 
 VERSION: Final = "NAME==VERSION"
+COMMAS: Final = ("ACTIONS...", "FORMATS...")  # arguments whose words have no commas, and may have some between them
 _NAMED: Final = re.compile(r"\{([^}]+)\}")
 _UNWRITTEN: Final[tuple[object, ...]] = (None, False, ())
 _EMPTY: Final[tuple[object, ...]] = (None, "", [])
@@ -200,8 +202,18 @@ async def _call(session: Session, operation: Operation, written: Mapping[str, An
         if _is_given(option, given):
             _put(sent, option, given[_key(option["name"])], given)
     method, address = operation["call"].split()
-    segments = [path[each.strip("{}")] if each.startswith("{") else each for each in address.split("/")[1:]]
+    for argument in operation["arguments"]:
+        if (listed := argument.get("listed")) is not None:
+            name = argument["path"][0]
+            place = _filled(listed["at"], path)
+            path[name] = await whole_id(session.client, place, path[name], paged=listed["paged"])
+    segments = _filled(address, path)
     await _send(session, operation, given, method, segments, sent)
+
+
+def _filled(address: str, path: Mapping[str, str]) -> list[str]:
+    """The segments of an address, with the parameters of the path in it."""
+    return [path[each.strip("{}")] if each.startswith("{") else each for each in address.split("/")[1:]]
 
 
 def _key(option: str) -> str:
@@ -219,6 +231,8 @@ def _put(sent: Mapping[str, dict[str, Any]], what: Mapping[str, Any], value: Any
     if "read" in what:
         value = READ[what["read"]][1](what["name"], value)
     elif isinstance(value, tuple):
+        if what.get("usage") in COMMAS:
+            value = tuple(word for each in value for word in each.split(",") if word)
         value = [] if value == ("none",) else list(value) if what["in"] == "body" else " ".join(value)
     place = sent[what["in"]]
     *outer, last = what["field"].split(".")

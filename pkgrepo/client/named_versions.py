@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from pkgrepo.errors import Invalid
+
+# Numbers with a prerelease, a build or a local version after them; not icon@2x.png.
+_NUMBERS: Final = re.compile(r"v?\d+(?:\.\d+)*(?:[-+][\w.+-]+|\.?(?:a|b|rc|dev|post)\d+)*")
 
 
 def named_version(name: str, version: str | None) -> tuple[str, str]:
@@ -29,7 +35,11 @@ def maybe_version(name: str, version: str | None) -> tuple[str, str | None]:
     """
     The name, and the version if there is one, for a command that may be about the whole package.
 
-    One argument has a version only after ``==``: names have colons and at signs themselves.
+    One argument has a version after ``==``, or after an at sign if that looks like one: names have colons and at signs
+    themselves.
     """
     before, found, after = name.partition("==")
+    if not found:
+        before, found, after = name.rpartition("@")
+        found = found if _NUMBERS.fullmatch(after) else ""
     return (before, after) if version is None and found and before and after else (name, version)

@@ -6,6 +6,7 @@ import click
 
 from pkgrepo.client.forms import staged
 from pkgrepo.client.generated import add_operations
+from pkgrepo.client.named_objects import whole_id
 from pkgrepo.client.session import Session, remote
 from pkgrepo.display import plural
 
@@ -23,6 +24,7 @@ add_operations(stage, "stage")
 @remote
 async def approve(session: Session, id_: str) -> None:
     """Publish all that is staged, at once."""
+    id_ = await whole_id(session.client, ["stages"], id_, paged=True)
     seen = await session.client.get("stages", id_)
     done = await session.client.change("POST", "stages", id_, "approve", body={"serial": seen["serial"] or None})
     what = plural(done["items"], "item")

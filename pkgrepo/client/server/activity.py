@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from pkgrepo.client.generated import add_operations
+from pkgrepo.client.named_objects import whole_id
 from pkgrepo.client.http import Failed
 from pkgrepo.client.printer import Column, parse_time, time_with_age
 from pkgrepo.client.session import Session, remote
@@ -115,7 +116,7 @@ add_operations(jobs, "jobs")
 @remote
 async def show_job(session: Session, id_: str, *, wait: bool) -> None:
     """Show a job."""
-    job = await session.client.get("job", id_)
+    job = await session.client.get("job", await whole_id(session.client, ["job"], id_, paged=True))
     if wait:
         job = await session.ended(job)
     session.printer.record(

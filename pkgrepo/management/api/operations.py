@@ -37,17 +37,31 @@ _SHOWN: Final = (  # what is said of a command as it is
     ),
 )
 _NULL: Final = re.compile("; null [^.]*")  # which no option can be
+ID: Final = "ID"  # an argument that may be a name of what has the id, or the beginning of it
 VERSION: Final = "NAME==VERSION"  # an argument for both path parameters, package and version
 
 
 def operations(routes: Iterable[Route]) -> dict[str, list[dict[str, Any]]]:
     """The description of the commands of these routes, by their words: the calls of which each makes one."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for route in routes:
+    every = [*routes]
+    lists = {each.path: each.paged for each in every if each.method == "GET"}
+    for route in every:
         for command in route.commands:
             words, *arguments = _words(command.usage)
-            found.setdefault(words, []).append(dict(_described(route, command, arguments)))
+            described = dict(_described(route, command, arguments))
+            _name_lists(described["arguments"], route.path, lists)
+            found.setdefault(words, []).append(described)
     return dict(sorted(found.items()))
+
+
+def _name_lists(arguments: Iterable[dict[str, Any]], path: str, lists: Mapping[str, bool]) -> None:
+    """Note with each argument that is an id the list of what has one, which is the path before it."""
+    for each in arguments:
+        if each["usage"] == ID:
+            place = path.partition(f"/<{each['path'][0]}>")[0]
+            if place in lists:
+                each["listed"] = {"at": _PARAMETER.sub(r"{\1}", place), "paged": lists[place]}
 
 
 def _words(usage: str) -> list[str]:

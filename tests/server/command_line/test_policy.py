@@ -44,6 +44,37 @@ def test_versions_are_blocked_and_approved(admin, write):
     assert admin.json("rules", "show", "server") == {"rules": []}
 
 
+def test_objects_are_named_by_what_they_are_called_or_by_the_beginning_of_their_id(admin):
+    for place, name in (
+        *(("main/py", each) for each in ("left-pad@1.0", "left-pad@2.0", "is-odd")),
+        ("main/node", "@acme/tool"),
+    ):
+        admin("block", place, name)
+    many = admin.refused(2, "unblock", "left-pad")
+    assert "'left-pad' means 2 of them, name one by its id: " in many
+    assert all(f"(left-pad {each} main/py)" in many for each in ("1.0", "2.0"))
+    admin("unblock", "left-pad==2.0")
+    admin("unblock", "LEFT-PAD")
+    assert "nothing there has the name 'left-pad'" in admin.refused(3, "unblock", "left-pad")
+    admin("unblock", "@acme/tool")
+    (left,) = [each for each in admin.json("blocks") if each["package"] == "is-odd"]
+    assert "nothing there" in admin.refused(3, "unblock", left["id"][:3])
+    admin("unblock", left["id"][:8])
+    assert admin.json("blocks") == []
+    hook = admin.json("webhook", "create", "ci", "https://a.example/")
+    assert admin.json("webhook", "show", "ci")["id"] == hook["id"]
+    assert admin.json("webhook", "deliveries", "ci") == []
+    admin("webhook", "delete", "ci")
+
+
+def test_actions_are_written_with_spaces_or_commas(admin):
+    admin("user", "create", "eve", "--service")
+    for words in (["read,write"], ["read", "write"]):
+        admin("user", "grant", "eve", "main/py", *words)
+        assert "main/py: read, write" in admin("user", "show", "eve")
+        admin("user", "grant", "eve", "main/py", "read")
+
+
 def test_a_repository_is_frozen_and_thawed_by_name_and_whole(admin, api):
     assert admin.run("freeze", "main/py").returncode != 0  # which is hosted
     body = {"type": "Virtual", "members": ["main/py"]}

@@ -32,3 +32,11 @@ def test_names_with_colons_and_at_signs_are_whole_where_the_version_may_be_left_
     assert maybe_version("@scope/demo", None) == ("@scope/demo", None)
     assert maybe_version("com.acme:app==1", None) == ("com.acme:app", "1")
     assert maybe_version("demo", "1") == ("demo", "1")
+    assert maybe_version("icon@2x.png", None) == ("icon@2x.png", None)
+    assert maybe_version("demo@latest", None) == ("demo@latest", None)
+
+
+@pytest.mark.parametrize("version", ["1", "1.3.1", "v1.0.0", "2.0.0-rc.1", "1.0+cpu", "1.0rc1", "1.0.dev3"])
+@pytest.mark.parametrize("name", ["demo", "@scope/demo"])
+def test_what_looks_like_a_version_after_an_at_sign_is_one(name, version):
+    assert maybe_version(f"{name}@{version}", None) == (name, version)
