@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from pkgrepo.client.generated import add_operations
-from pkgrepo.client.named_objects import whole_id
 from pkgrepo.client.http import Failed
+from pkgrepo.client.named_objects import whole_id
 from pkgrepo.client.printer import Column, parse_time, time_with_age
 from pkgrepo.client.session import Session, remote
 

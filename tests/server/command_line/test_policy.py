@@ -64,7 +64,7 @@ def test_objects_are_named_by_what_they_are_called_or_by_the_beginning_of_their_
     hook = admin.json("webhook", "create", "ci", "https://a.example/")
     assert admin.json("webhook", "show", "ci")["id"] == hook["id"]
     assert admin.json("webhook", "deliveries", "ci") == []
-    admin("webhook", "delete", "ci")
+    admin("webhook", "delete", "ci", told="y\n")
 
 
 def test_actions_are_written_with_spaces_or_commas(admin):
