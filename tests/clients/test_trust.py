@@ -81,7 +81,7 @@ def configuration(
 
 @pytest.fixture(scope="module")
 def own(server: ServerProcess, issuer: Issuer) -> None:
-    """Publish ``piped`` from a pipeline, ``proven`` with provenance and ``staged`` by an approval; then each with less."""
+    """Publish ``piped`` from a pipeline, ``proven`` with provenance, ``staged`` by an approval; then each with less."""
     admin = HttpClient(f"{server.url}/repositories/main/npm-own", ADMIN)
     api = HttpClient(f"{server.url}/api", ADMIN)
 

@@ -76,6 +76,7 @@ RULES = (
     RuleKind("pth", lambda *_: {"contents": ["pth"]}, lambda _, item: item.pth, lambda each: each.format == "python"),
     RuleKind("no_provenance", lambda *_: {"trust": "none"}, _every, lambda each: each.format in ("npm", "python")),
     RuleKind("differs", lambda *_: {"differs": ["install_script", "pth"]}, _first, lambda each: each.looked_into),
+    RuleKind("trust_fell", lambda *_: {"trust": "fell"}, _bad, lambda each: each.format in ("npm", "python")),
     RuleKind("later", lambda *_: {"published_after": "2000-01-01T00:00:00Z"}, _every),
     RuleKind("age", lambda *_: {"age_days": 7}, _every),
     RuleKind("advisory", lambda *_: {"advisories": "critical"}, _bad, lambda each: bool(each.ecosystem)),
