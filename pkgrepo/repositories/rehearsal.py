@@ -16,19 +16,22 @@ rules that hold already, are left out: the question is what the given rules do.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence, Set
+from contextlib import suppress
+from types import MappingProxyType
 from typing import Any, Final
 
 from attrs import Factory, define, evolve, frozen
 
 from pkgrepo.concurrency.gil import GilReleaser
+from pkgrepo.errors import PkgrepoError
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.repositories.advisories.known import Knowledge, KnownAdvisories
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
 from pkgrepo.repositories.format import StoredFormat
-from pkgrepo.repositories.policy.conditions import CACHED, DAY_MS, HOSTED, SERVER, Facts, Placed
+from pkgrepo.repositories.policy.conditions import CACHED, DAY_MS, HOSTED, SERVER, TRUST, Facts, Placed
 from pkgrepo.repositories.policy.effective import CompanionRules, is_companion, origin_of
 from pkgrepo.repositories.policy.facts import advisories_on, facts_of_image, known_contents, order_of
 from pkgrepo.repositories.policy.histories import stored_history
@@ -36,6 +39,7 @@ from pkgrepo.repositories.policy.image_judge import ImageJudge
 from pkgrepo.repositories.policy.judge import Judge, Origins, with_stored
 from pkgrepo.repositories.policy.rules import SERVED, PackageRules, RuleSet, Verdict
 from pkgrepo.repositories.policy.schema import PolicyRule
+from pkgrepo.repositories.policy.trust import History
 from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.storage.catalog.images.relations import Relations, find_relations
 from pkgrepo.storage.catalog.images.retained import manifest_ages
@@ -46,6 +50,8 @@ from pkgrepo.storage.catalog.logged_requests import (
     requests_of_removed,
 )
 from pkgrepo.storage.catalog.packages.retained import page_of_names
+
+Histories = Callable[[Repository, str], Awaitable[History | None]]  # of a package (a key); raises PkgrepoError
 
 KIND: Final = "rehearsal"  # of the job
 BATCH: Final = 50  # packages that are read together
@@ -209,8 +215,16 @@ class Found:
                 self.sums[name, f"{kind}{what}"] += count
 
 
+async def no_history(_repository: Repository, _key: str) -> None:
+    """Nothing tells what versions of upstreams were trusted."""
+
+
 class Rehearsal(MaintenanceWork):
-    """Tries ``rules`` on the fetches of some days and on what ``repositories`` have stored."""
+    """
+    Tries ``rules`` on the fetches of some days and on what ``repositories`` have stored.
+
+    ``histories`` are what versions of upstreams were trusted.
+    """
 
     def __init__(
         self,
@@ -221,6 +235,7 @@ class Rehearsal(MaintenanceWork):
         *,
         days: int,
         everywhere: bool,
+        histories: Histories = no_history,
     ) -> None:
         super().__init__(context)
         self._formats = context.formats
@@ -230,6 +245,7 @@ class Rehearsal(MaintenanceWork):
         self._repositories = repositories
         self._everywhere = everywhere
         self._days = days
+        self._histories = histories
 
     async def run(self, progress: Progress) -> Mapping[str, Any]:
         """Do the work as a job; it may be cancelled at any await."""
@@ -245,7 +261,8 @@ class Rehearsal(MaintenanceWork):
             progress.begin(repository.path, repository.package_count)
             after: str | None = ""
             while after is not None:
-                trial = Trial(found, repository, format_, rules, origins, from_day, now_ms, state)
+                histories = await self._histories_of(repository, format_, rules, after)
+                trial = Trial(found, repository, format_, rules, origins, from_day, now_ms, state, histories)
                 after = await self._catalog.scan(trial.read_packages, after)
                 progress.step(BATCH)
             progress.end()
@@ -254,6 +271,21 @@ class Rehearsal(MaintenanceWork):
         refused = sorted(found.refused.values(), key=lambda each: (-each.requests, each.repository, each.package))
         rows = await self._catalog.scan(_refused_rows, refused[:MOST_ROWS])
         return _result(found, rows, len(refused), self._rules, self._days)
+
+    async def _histories_of(
+        self, repository: Repository, format_: StoredFormat, rules: RuleSet, after: str
+    ) -> Mapping[str, History]:
+        """What the versions of the next packages of a proxy were trusted, by their keys, as far as rules ask for it."""
+        if format_.attests is None or repository.type is not RepositoryType.PROXY:
+            return {}
+        found: dict[str, History] = {}
+        for each in await self._catalog.scan(page_of_names, repository.id, after, BATCH):
+            of_package = rules.of(each.key)
+            if of_package is not None and of_package.needs & TRUST:
+                with suppress(PkgrepoError):  # then it is not known what its upstream has
+                    history = await self._histories(repository, each.key)
+                    found |= {} if history is None else {each.key: history}
+        return found
 
     async def _rules_for(self, repository: Repository, now_ms: int) -> tuple[RuleSet, Origins | None]:
         """The rules for a repository; of what a companion is made of, its parent is asked, as in serving."""
@@ -301,6 +333,7 @@ class Trial:
     from_day: int
     now_ms: int
     advisories: Knowledge | None
+    histories: Mapping[str, History] = MappingProxyType({})
 
     def read_packages(self, r: Reader, after: str) -> str | None:
         """Try them on ``BATCH`` packages with keys above ``after``; the last of these keys, None at the end."""
@@ -330,7 +363,8 @@ class Trial:
             complete=complete,
             origins=self.origins,
             facts=known_contents(r, self.format, key, rules.needs),
-            history=stored_history(r, self.format, self.repository, key, rules.needs),
+            history=self.histories.get(key) or stored_history(r, self.format, self.repository, key, rules.needs),
+            believes=True,
         )
         judge = with_stored(judge, r)
         # what a file is made of has rules and times of its own, and so have the versions before it

@@ -161,6 +161,7 @@ async def rehearse(call: Call, body: RehearsalWish) -> Rehearsed | Response:
         repositories,
         days=body.days,
         everywhere=everywhere,
+        histories=call.shared.proxy.judges.history,
     )
     call.object = body.repository or "all repositories"
     data = {"on": f"rules for {call.object}", "by": call.actor.name}

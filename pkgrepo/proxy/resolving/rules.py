@@ -46,6 +46,7 @@ from pkgrepo.repositories.policy.judge import Judge, Origins, with_stored
 from pkgrepo.repositories.policy.refusals import RuleRefused, refusal
 from pkgrepo.repositories.policy.rules import NamedRules, PackageRules, Verdict
 from pkgrepo.repositories.policy.schema import Datum
+from pkgrepo.repositories.policy.trust import History
 from pkgrepo.storage.catalog.file_facts import facts_of_package
 from pkgrepo.storage.catalog.packages.summaries import package_and_version_of_file
 from pkgrepo.storage.catalog.server.judged import Opens, find_judged, judged_serial, list_judged, put_judged
@@ -178,6 +179,14 @@ class PolicyJudges:
             return judge
         history = await self._histories.of(flat.repository, package, listed)
         return evolve(judge, history=history, root=self._histories.root.id)
+
+    async def history(self, repository: Repository, package: str) -> History | None:
+        """
+        What the versions of a package (a key) of a repository were trusted; None if nothing tells.
+
+        :raises NotFound, UpstreamFailed: see L{Histories}
+        """
+        return None if self._histories is None else await self._histories.of(repository, package)
 
     async def of_member(self, flat: FlatMember, *, advisories: bool = True) -> MemberJudges:
         """

@@ -22,7 +22,7 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Repository, RepositoryType, Version, VersionState
 from pkgrepo.repositories.attestations import Claim, Rank
 from pkgrepo.repositories.format import Companion, DerivedFrom, StoredFormat
-from pkgrepo.storage.catalog.file_facts import FileFacts, Known, attested_name, name_of, names_of, place_of
+from pkgrepo.storage.catalog.file_facts import Attested, FileFacts, Known, attested_name, name_of, names_of, place_of
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.rows import to_ms
 
@@ -196,8 +196,9 @@ class Judge:
     what is derived from the parent of a companion. ``own`` are the data that only files tell, and
     ``facts`` what they tell as far as it is known, by their names, at a serial; see
     L{pkgrepo.storage.catalog.file_facts}. ``history`` is how far versions of the package were trusted, if the rules ask
-    for that and it is known; ``root`` is the id of the trusted root by which attestations are verified. ``line`` has
-    the versions before others, if the rules compare these; None while they are not known.
+    for that and it is known; ``root`` is the id of the trusted root by which attestations are verified. A
+    judge that ``believes`` takes for verified what is claimed and was not read. ``line`` has the versions before
+    others, if the rules compare these; None while they are not known.
     """
 
     format: StoredFormat
@@ -213,6 +214,7 @@ class Judge:
     facts_serial: int | None = None
     history: History | None = None
     root: str = ""
+    believes: bool = False
     line: Line | None = None
     _comparisons: Comparisons = field(init=False, default=Factory(Comparisons, takes_self=True))
 
@@ -336,6 +338,8 @@ class Judge:
         attested = next((each for each in found if each.holds(self.root, self.now_ms)), None)
         if attested is not None and attested.verified and not claim.provenance:
             claim = Claim(max(claim.rank, Rank.PROVENANCE), provenance=True)
+        if attested is None and self.believes and claim.provenance:
+            attested = Attested(root=self.root, verified=True)
         trust = Trust(claim, attested)
         if self.history is not None:
             prerelease = kinds is not None and kinds.prerelease(version)

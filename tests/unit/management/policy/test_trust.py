@@ -15,6 +15,7 @@ from tests.support.memory_server import Stack, running_stacks
 from tests.support.npm_packages import make_publish, make_tarball
 from tests.support.python_packages import make_sdist
 from tests.support.sigstore import ISSUER, SLSA, FakeSigstore, npm_statement
+from tests.support.upstreams.npm import NpmUpstream
 
 FAKE = FakeSigstore()
 FELL = {"name": "fell", "match": {"trust": "fell"}, "missing": "block"}
@@ -27,7 +28,7 @@ async def stack(tmp_path: Path) -> Any:
     root = tmp_path / "trusted_root.json"
     root.write_bytes(FAKE.root_text)
     async with running_stacks(tmp_path) as make:
-        made = await make(auth__trusted_root=str(root))
+        made = await make(auth__trusted_root=str(root), proxy__allow_private=["127.0.0.1"])
         await made.add_repository("js", format="npm")
         yield made
 
@@ -106,6 +107,22 @@ async def test_a_rehearsal_tells_what_would_be_held(stack: Stack) -> None:
         await publish(stack, version, bundle)
     found = await stack.ok("POST", "/policy/rehearse?wait=true", {"rules": [FELL], "repository": "main/js"})
     assert [(each["version"], each["missing"]) for each in found["stored"]] == [("1.1.0", "")]
+
+
+async def test_a_rehearsal_compares_with_all_that_an_upstream_lists(stack: Stack) -> None:
+    with NpmUpstream() as up:
+        for number, version in enumerate(("0.9.0", "1.0.0", "1.1.0"), 1):
+            claim = {"attestations": {"provenance": {"predicateType": SLSA}}} if version == "1.0.0" else None
+            up.add("widget", version, published=f"2026-08-0{number}T00:00:00.000Z", dist=claim)
+        config = {"type": "Proxy", "proxy": {"routes": [{"url": up.url, "name": "up"}]}}
+        await stack.add_repository("mirror", format="npm", config=config)
+        for version in ("0.9.0", "1.1.0"):
+            reply = await stack.call("GET", f"/repositories/main/mirror/widget/-/widget-{version}.tgz")
+            assert reply.status == 200
+        await stack.assembly._proxies.settle()
+        found = await stack.ok("POST", "/policy/rehearse?wait=true", {"rules": [FELL], "repository": "main/mirror"})
+        assert [(each["version"], each["missing"]) for each in found["stored"]] == [("1.1.0", "")]
+        assert [each["version"] for each in found["refused"]] == ["1.1.0"]
 
 
 async def test_what_was_promoted_is_known_by_its_digest(stack: Stack) -> None:
