@@ -26,7 +26,8 @@ class Case:
     """
     A version of an incident; ``before`` is the version that clients take instead.
 
-    ``rule`` holds it however old it is; clients take ``later`` then, which no such rule holds, or else ``before``.
+    ``rule`` is what is printed of the one that holds it however old it is; clients take ``later`` then, which no such
+    rule holds, or else ``before``.
     """
 
     incident: str
@@ -45,7 +46,12 @@ CASES = [
     Case("axios", "npm", "axios", "1.14.1", "1.14.0", "trust fell"),
     Case("nx-s1ngularity", "npm", "nx", "21.5.0", "21.4.1", "trust fell"),
     Case("chalk-debug", "npm", "debug", "4.4.2", "4.4.1"),
-    Case("litellm", "python", "litellm", "1.82.8", "1.80.0", "starts with Python", "1.82.7"),
+    Case(
+        "phantom-gyp", "npm", "@vapi-ai/server-sdk", "1.2.1", "1.2.0", "first install_script, first native_build since"
+    ),
+    Case("event-stream", "npm", "event-stream", "3.3.6", "3.3.4", "another publisher right9ctrl since 3.3.4"),
+    Case("tanstack", "npm", "@tanstack/react-router", "1.169.5", "1.169.2", "new git_dependency @tanstack/setup"),
+    Case("litellm", "python", "litellm", "1.82.8", "1.80.0", "first pth since", "1.82.7"),
     Case("ultralytics", "python", "ultralytics", "8.3.46", "8.3.0", "trust fell", "8.3.43"),
     Case("rest-client", "ruby", "rest-client", "1.6.13", "2.0.2"),
 ]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pkgrepo.display import lasting
 from pkgrepo.gateway.format import Format
 from pkgrepo.model.advisories import MalwareNames
-from pkgrepo.proxy.drill.drills import outcome_of, stand_in
+from pkgrepo.proxy.drill.drills import decisive, outcome_of, stand_in
 from pkgrepo.proxy.drill.player import Played, Player
 from pkgrepo.proxy.drill.suggested import suggested_rules
 from pkgrepo.proxy.incidents.corpus import incidents
@@ -23,14 +23,15 @@ Look up whether a rule would have held what did harm in an incident, and for how
 
 *Held* means refused from the first minute until the registry had removed it, *opened* that it was refused at first, and
 served before that. Of each rule it is told that it held in the first minute, with the number of versions if these were
-not all. A rule in *italics* would have held all of them alone until the end.
+not all. A rule in *italics* would have held all of them alone until the end. A dependency by which harm was done does
+not count while the versions that need it are held.
 """
 
 
 def incidents_page(formats: Mapping[str, Format]) -> str:
     """The page, in Markdown."""
     played = [(each, _play(formats[each.format], each)) for each in incidents()]
-    held = sum(outcome_of(found) == "held" for _, found in played)
+    held = sum(outcome_of(incident, found) == "held" for incident, found in played)
     lines = [
         _INTRODUCTION,
         f"Of {len(played)} incidents {held} are held.\n",
@@ -55,11 +56,12 @@ def _play(format_: Format, incident: Incident) -> Sequence[Played]:
 
 
 def _row(incident: Incident, played: Sequence[Played]) -> str:
-    outcome = outcome_of(played)
-    longest_s = max(each.served_ms for each in played) // 1000
+    outcome = outcome_of(incident, played)
+    deciding = decisive(incident, played)
+    longest_s = max(each.served_ms for each in deciding) // 1000
     shown = outcome if outcome == "held" else f"**{outcome}**, served for {lasting(longest_s)}"
     name, day = incident.name, f"{incident.published_at:%Y-%m-%d}"
-    cells = (name, day, incident.format, incident.changed, shown, ", ".join(_rules(played)) or "nothing")
+    cells = (name, day, incident.format, incident.changed, shown, ", ".join(_rules(deciding)) or "nothing")
     return f"| {' | '.join(cells)} |"
 
 

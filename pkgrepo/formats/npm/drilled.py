@@ -86,7 +86,9 @@ def _listed(name: str, published: Published, made: Made, url: str) -> dict[str, 
         **_manifest(name, published),
         "_id": f"{name}@{published.version}",
         "_npmUser": user,
-        "maintainers": [{"name": published.publisher, "email": f"{published.publisher}@mail.invalid"}],
+        "maintainers": [
+            {"name": each, "email": f"{each}@mail.invalid"} for each in published.maintainers or [published.publisher]
+        ],
         "dist": dist,
     }
 

@@ -72,7 +72,7 @@ class HoldingRecord(Record):
     missing: Missing
     versions: Annotated[int, meaning("How many versions it held in their first minute.")]
     throughout: Annotated[int, meaning("How many of them it alone would have held until they were removed.")]
-    of: Annotated[int, meaning("How many versions did harm.")]
+    of: Annotated[int, meaning("How many versions count.")]
 
 
 class SpanRecord(Record):
@@ -127,7 +127,13 @@ class DrilledIncident(Record):
     repository: Annotated[str, meaning("The repository whose rules were asked; empty for those of the server.")]
     outcome: Outcome
     served_s: Annotated[int, meaning("For how many seconds the version would have been served that was for longest.")]
-    rules: Annotated[list[HoldingRecord], meaning("The rules that would have held versions in their first minute.")]
+    rules: Annotated[
+        list[HoldingRecord],
+        meaning(
+            "The rules that would have held versions in their first minute; dependencies by which harm was done do not "
+            "count while the versions that need them are held."
+        ),
+    ]
     versions: Annotated[list[DrilledVersion], meaning("Each version that did harm.")]
     fetched: Annotated[list[FetchedPackage], meaning("What was fetched here of its packages in the last days.")]
     taken: Annotated[

@@ -187,9 +187,16 @@ class Drill(MaintenanceWork):
         }
 
 
-def outcome_of(played: Sequence[Played]) -> str:
-    """What became of an incident: the worst of what became of its versions."""
-    found = {each.outcome for each in played}
+def decisive(incident: Incident, played: Sequence[Played]) -> Sequence[Played]:
+    """What decides about an incident: not a dependency of versions that are held all the time."""
+    through = {each.name: each.through for each in incident.packages}
+    open_ = {each.package for each in played if each.outcome != "held"}
+    return [each for each in played if not through[each.package] or through[each.package] in open_]
+
+
+def outcome_of(incident: Incident, played: Sequence[Played]) -> str:
+    """What became of an incident: the worst of what became of the versions that decide."""
+    found = {each.outcome for each in decisive(incident, played)}
     return next(each for each in ("served", "opened", "held") if each in found)
 
 
@@ -197,7 +204,8 @@ def _result(
     incident: Incident, seat: Seat, played: Sequence[Played], reach: Mapping[str, Any], days: int
 ) -> dict[str, Any]:
     repository = seat.flat.repository
-    longest_ms = max(each.served_ms for each in played)
+    deciding = decisive(incident, played)
+    longest_ms = max(each.served_ms for each in deciding)
     requests = sum(each["requests"] for each in reach["fetched"])
     return {
         "incident": incident.name,
@@ -212,9 +220,9 @@ def _result(
         "published_at": _text(incident.published_at),
         "removed_at": _text(incident.removed_at),
         "repository": "" if seat.made else repository.path,
-        "outcome": outcome_of(played),
+        "outcome": outcome_of(incident, played),
         "served_s": longest_ms // 1000,
-        "rules": _rules(played),
+        "rules": _rules(deciding),
         "versions": [_version(each) for each in played],
         **reach,
         "taken": -(-requests * longest_ms // (days * DAY_MS)),

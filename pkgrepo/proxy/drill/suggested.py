@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from pkgrepo.archives.inside import Difference
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.conditions import CACHED
@@ -16,6 +17,9 @@ from pkgrepo.repositories.policy.facts import order_of
 from pkgrepo.repositories.policy.schema import PolicyRule, RuleMatch, needs_of
 
 AGE_DAYS: Final = 3  # within which most versions that did harm were removed
+COMPARED_DAYS: Final = 90  # for which a version is compared with the one before; event-stream took 78 to be found
+# What is rare in updates that do no harm; new dependencies and programs are not.
+COMPARED: Final[Sequence[Difference]] = ("install_script", "native_build", "pth", "git_dependency", "publisher", "size")
 
 
 def suggested_rules(
@@ -28,6 +32,8 @@ def suggested_rules(
     """
     drilled = [each.drilled for _, each in formats if each is not None and each.drilled is not None]
     tells = frozenset[str]().union(*(order_of(each).tells for each, _ in formats))
+    differs = frozenset[str]().union(*(each.differs for each, _ in formats))
+    words = [each for each in COMPARED if each in differs]
     rules = [
         PolicyRule(
             name="young",
@@ -44,10 +50,10 @@ def suggested_rules(
             missing="quarantine",
         ),
         PolicyRule(
-            name="starts with Python",
-            match=RuleMatch(contents=["pth"], source=CACHED),
+            name="differs",
+            match=RuleMatch(differs=words, age_days=COMPARED_DAYS, source=CACHED),
             action="quarantine",
-            reason="it runs whenever Python starts",
+            reason="look at what is new in it",
             missing="quarantine",
         ),
     ]

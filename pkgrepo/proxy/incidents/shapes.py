@@ -36,7 +36,8 @@ class Published(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_de
 
     ``at`` is when it was published, ``removed`` when the registry stopped serving it. ``harmful`` is one that an
     incident is about. ``publisher`` is the account that published it, or the pipeline with a ``proof``: ``provenance``
-    was attested, or it was ``trusted`` as well, without a stored token. ``inside`` is what its archive has that runs;
+    was attested, or it was ``trusted`` as well, without a stored token. ``maintainers`` are the accounts that could
+    publish, with none the publisher alone. ``inside`` is what its archive has that runs;
     ``script`` is the name of its script of npm. ``needs`` are dependencies, with ranges or addresses. ``kib`` is the
     size of its code, which is ``dense`` if it has few long lines: both are as in the report, or of that order, and at
     most 1 MiB. A Python version with ``sdist`` has no wheel. Of versions before an incident the times are rough.
@@ -47,6 +48,7 @@ class Published(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_de
     removed: datetime | None = None
     harmful: bool = False
     publisher: str = "maintainer"
+    maintainers: list[str] = []
     proof: Proof = ""
     inside: list[Word] = []
     script: str = "postinstall"
@@ -80,11 +82,16 @@ class Known(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Affected(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
-    """A package, and its versions in the order of their publication; ``known`` is None where no record tells of it."""
+    """
+    A package, and its versions in the order of their publication; ``known`` is None where no record tells of it.
+
+    With ``through`` people got it only as a dependency of that package.
+    """
 
     name: str
     versions: list[Published]
     known: Known | None = None
+    through: str = ""
 
     @property
     def harmful(self) -> Sequence[Published]:

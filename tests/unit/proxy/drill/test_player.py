@@ -49,7 +49,7 @@ def test_spans_cover_the_time_of_each_version_without_gaps(incident: Incident) -
         lasted_ms = published.removed_ms - published.at_ms
         assert each.served_ms == max(0, lasted_ms - 3 * DAY_MS)  # to the millisecond
         assert each.outcome == ("opened" if each.served_ms else "held")
-    assert outcome_of(play(incident)) == "served"
+    assert outcome_of(incident, play(incident)) == "served"
 
 
 def test_a_rule_that_ends_holds_until_then() -> None:
@@ -99,6 +99,38 @@ def test_trust_falls_where_a_version_comes_without_the_provenance_of_those_befor
     none = {"name": "none", "match": {"trust": "none"}}
     assert {each.outcome for each in play(get_incident("keyv"), none)} == {"served"}
     assert {each.outcome for each in play(get_incident("chalk-debug"), none)} == {"held"}
+
+
+def test_a_version_that_differs_from_the_one_before_that_was_served_is_held() -> None:
+    def differs(*words: str, **more: Any) -> dict[str, Any]:
+        rule = {"name": "differs", "match": {"differs": [*words], **more}, "missing": "quarantine"}
+        return {**rule, "action": "quarantine"}
+
+    for name, version, word in (
+        ("phantom-gyp", "1.2.1", "native_build"),
+        ("shai-hulud", "4.1.2", "size"),  # than 4.1.0, since 4.1.1 is held, too
+        ("litellm", "1.82.8", "pth"),
+        ("tanstack", "1.169.5", "git_dependency"),
+        ("axios", "1.14.1", "dependency"),
+        ("event-stream", "3.3.6", "publisher"),
+        ("ua-parser-js", "1.0.0", "executable"),
+    ):
+        assert of(name, version, differs(word)).outcome == "held", name
+    assert of("nx-s1ngularity", "21.5.0", differs("install_script")).outcome == "served"  # which had one before
+    assert of("axios", "1.14.1", differs("publisher")).outcome == "served"  # who could publish before
+    played = play(get_incident("event-stream"), differs("publisher", age_days=30))[0]
+    assert (played.version, played.served_ms) == ("3.3.6", 48 * DAY_MS)
+    (new,) = play(get_incident("torchtriton"), differs("executable"))
+    assert new.outcome == "served"  # with nothing before
+
+
+def test_a_dependency_does_not_count_while_what_needs_it_is_held() -> None:
+    incident = get_incident("event-stream")
+    played = play(incident, {"name": "one", "match": {"packages": ["event-stream"]}})
+    assert [each.outcome for each in played] == ["held", "served"]
+    assert outcome_of(incident, played) == "held"
+    played = play(incident, {"name": "other", "match": {"packages": ["flatmap-stream"]}})
+    assert outcome_of(incident, played) == "served"
 
 
 def test_what_is_not_known_is_said_with_the_rule_that_decides_by_it() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from itertools import pairwise
 
 import pytest
@@ -30,10 +31,16 @@ def test_an_incident_says_what_did_harm_and_when_and_who_tells_of_it(incident: I
     assert re.fullmatch(r"[a-z0-9-]+", incident.name)
     assert incident.sources
     assert any(each.harmful for each in incident.packages)
+    names = {each.name for each in incident.packages if each.harmful}
     for package in incident.packages:
+        assert package.through in names | {""}
         FORMATS[incident.format].package_key(package.name)
         assert all(one.at <= other.at for one, other in pairwise(package.versions)), package.name
         assert len({each.version for each in package.versions}) == len(package.versions)
+        before = [each.at for each in package.versions if not each.harmful]
+        first = min((each.at for each in package.harmful), default=package.versions[0].at)
+        # with nothing old before it, rules would have nothing to compare with; a new package is in the table whole
+        assert not before or before[0] <= first - timedelta(days=100) or package.through
         for each in package.versions:
             FORMATS[incident.format].version_key(each.version)
             assert 1 <= each.kib <= 1024
