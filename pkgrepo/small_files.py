@@ -14,6 +14,7 @@ import stat
 from pathlib import Path
 
 OWNER_ONLY = 0o600
+_CLOEXEC = getattr(os, "O_CLOEXEC", 0)  # Windows passes no descriptors on
 
 
 def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:
@@ -38,7 +39,9 @@ def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:
 
 def fsync_path(path: Path) -> None:
     """Make a file durable, or the names in a directory. Blocks. :raises OSError: they may be lost"""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    if os.name == "nt" and path.is_dir():  # Windows opens no directories; NTFS keeps names in its journal
+        return
+    descriptor = os.open(path, os.O_RDONLY | _CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:
@@ -59,7 +62,7 @@ def ensure_private(path: Path) -> None:
     :raises OSError: it cannot be created
     """
     try:
-        os.close(private_opener(str(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC))
+        os.close(private_opener(str(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CLOEXEC))
     except FileExistsError:
         tighten(path)
 

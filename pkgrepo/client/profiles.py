@@ -103,7 +103,7 @@ def read_profiles(path: Path) -> Profiles:
             data = file.read()
     except FileNotFoundError:
         return Profiles()
-    if stat.S_IMODE(found.st_mode) & 0o077:
+    if os.name != "nt" and stat.S_IMODE(found.st_mode) & 0o077:  # Windows has no such bits: folders of users are theirs
         raise Invalid(f"other users can read the tokens in {path}: chmod 600 {path}")
     try:
         return msgspec.json.decode(data, type=Profiles)

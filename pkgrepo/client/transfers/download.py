@@ -12,6 +12,7 @@ from pkgrepo.client.named_versions import maybe_version
 from pkgrepo.client.session import Session, remote
 from pkgrepo.client.transfers.files import stored_digest
 from pkgrepo.client.transfers.image_layouts import LayoutFolder, Registry, write_image, write_index
+from pkgrepo.client.transfers.local_names import check_name
 from pkgrepo.display import size
 from pkgrepo.errors import Invalid, NotFound
 
@@ -85,9 +86,7 @@ async def _file(
 
     ``length`` is the number of bytes that are expected, 0 if that is not known; it is only shown.
     """
-    name = path.rpartition("/")[2]
-    if name.strip(".") == "" or not name.isprintable() or "\\" in name:
-        raise Invalid(f"{path!r} is no path of a file")  # the server's names are not trusted with the disk
+    name = check_name(path.rpartition("/")[2])
     target = folder / name
     if sha256 and target.is_file() and sha256_of(target) == sha256:
         return {"file": str(target), "size": target.stat().st_size, "sha256": sha256, "verified": True}
@@ -104,7 +103,7 @@ async def _file(
 
 
 async def _image(session: Session, repository: str, name: str, reference: str, folder: Path) -> None:
-    target = folder / name.replace("/", "_")
+    target = folder / check_name(name.replace("/", "_"))
     layout = LayoutFolder(target)
     entry = await write_image(Registry(session.client, repository), name, reference, layout)
     await write_index(layout, [entry])

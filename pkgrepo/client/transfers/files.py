@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,9 +17,12 @@ from attrs import frozen
 from pkgrepo.client.api import Client
 from pkgrepo.client.http import Failed
 from pkgrepo.client.terminal import make_progress, printable
+from pkgrepo.client.transfers.local_names import WINDOWS
 from pkgrepo.errors import Conflict, DigestMismatch, Invalid
 from pkgrepo.small_files import fsync_path
 
+# Windows has neither of the middle two, and would change the ends of lines without the last.
+_OPEN: Final = os.O_RDWR | os.O_CREAT | sum(getattr(os, each, 0) for each in ("O_CLOEXEC", "O_NOFOLLOW", "O_BINARY"))
 PIECE: Final = 256 * 1024  # bytes
 STAGE: Final = "+stage-"  # in the name of the virtual repository that is the address of a stage
 STAGED: Final = "+staged-"  # of the hosted one that has what is staged
@@ -103,6 +107,8 @@ class Draft:
     def __exit__(
         self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
+        if WINDOWS:  # which neither removes nor renames a file that is open
+            self._file.close()
         if not self._renamed:
             self._draft.unlink(missing_ok=True)
         self._file.close()
@@ -124,8 +130,12 @@ class Draft:
 
     def read(self, start: int, count: int) -> bytes:
         """Return bytes that were written before; fewer only at the end."""
-        self._file.flush()
-        return os.pread(self._file.fileno(), count, start)
+        end = self._file.tell()
+        try:
+            self._file.seek(start)
+            return self._file.read(count)
+        finally:
+            self._file.seek(end)
 
     def keep(self, expected: str | None) -> None:
         """Give the file its name. :raises DigestMismatch: its sha256 is not the expected one (None: any)"""
@@ -133,6 +143,8 @@ class Draft:
             raise DigestMismatch("sha256", expected, self.sha256)
         self._file.flush()
         if self._replace:
+            if WINDOWS:
+                self._file.close()
             self._draft.replace(self._path)
             self._renamed = True
             self._file.close()  # after it has its name, for that ends the lock
@@ -172,25 +184,37 @@ class Received:
 
 def open_alone(path: Path, what: str) -> IO[bytes]:
     """
-    Open a file, made if it is not there, which one process at a time may have open; closing it ends that (flock(2)).
+    Open a file, made if it is not there, which one process at a time may have open; closing it ends that.
 
     :raises Conflict: another process has it open, to write ``what``; :raises OSError: it cannot be opened or locked
     """
-    import fcntl  # noqa: PLC0415 - not on every system; commands that write no files do without
-
     while True:
-        file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666), "r+b")
+        file = os.fdopen(os.open(path, _OPEN, 0o666), "r+b")
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not _lock(file):
+                raise Conflict(f"another process writes {what} now: try again when it has ended")
             if _has_name(file, path):
                 return file
-        except BlockingIOError:
-            file.close()
-            raise Conflict(f"another process writes {what} now: try again when it has ended") from None
         except BaseException:
             file.close()
             raise
         file.close()  # the other process has renamed or removed it meanwhile
+
+
+def _lock(file: IO[bytes]) -> bool:
+    """Whether this process has an open file alone from now on: by flock(2), or a lock of its first byte on Windows."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt  # noqa: PLC0415 - each system has one of these modules
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl  # noqa: PLC0415
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
 
 
 def _open_draft(path: Path, what: str) -> IO[bytes]:

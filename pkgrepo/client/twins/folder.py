@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pkgrepo.client.transfers.files import Draft, open_alone, sha256_of
+from pkgrepo.client.transfers.local_names import check_name
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.small_files import replace_file
 from pkgrepo.untrusted.signed_lists import Listed, Manifest, render_list
@@ -132,7 +133,7 @@ class FolderTwin:
             folder = folder.parent
 
     def _path(self, path: str) -> Path:
-        return self._root.joinpath(*check_path(path))
+        return self._root.joinpath(*map(check_name, check_path(path)))
 
 
 def verify(root: Path, key: bytes | None) -> tuple[Manifest, list[str]]:
