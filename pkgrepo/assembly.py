@@ -374,5 +374,6 @@ def flushers(identification: Identification, reactor: Any) -> Iterator[IService]
         return PeriodicTask(flush, reactor, every_s=every_s, what=what, failed=failed, last=last)
 
     yield flusher(identification.uses.flush, FLUSH_EVERY_S, last=identification.uses.flush)
+    yield flusher(identification.canaries.flush, FLUSH_S, last=identification.canaries.flush)
     yield flusher(audit_log.flush, FLUSH_S, last=audit_log.flush)
     yield flusher(audit_log.flush_own, COUNTS_S, last=audit_log.close)

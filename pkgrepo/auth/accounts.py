@@ -53,13 +53,15 @@ class Accounts:
         self._token_max_days = token_max_days
         self.copy_entry = copy_entry
 
-    async def login(self, username: str, secret: str, address: str, client: str = "", code: str = "") -> Identity:
+    async def login(
+        self, username: str, secret: str, address: str, client: str = "", code: str = "", road: str = "a form"
+    ) -> Identity:
         """
         The identity for a name and a password or access token; ``code`` is that of a second factor.
 
         :raises AuthenticationFailed, TooManyAttempts: see ``Authenticator.login``
         """
-        return await self._authenticator.login(username, secret, address, client, code=code)
+        return await self._authenticator.login(username, secret, address, client, code=code, road=road)
 
     async def issue(
         self,

@@ -24,6 +24,7 @@ from pkgrepo.auth.login.sessions import BrowserSessions
 from pkgrepo.auth.login.throttle import NewUnlocks
 from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.auth.tokens.bearer import BearerTokens, SigningKeys
+from pkgrepo.auth.tokens.canaries import CanaryRings
 from pkgrepo.auth.tokens.uses import TokenUses
 from pkgrepo.composition.processes.shared_news import AUDIT, answer_after, make_throttle
 from pkgrepo.config import Config
@@ -80,12 +81,15 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
     ]
     uses = TokenUses(catalog, clock=clock)
     serial = identity_snapshot(catalog)
-    authenticator = Authenticator(catalog, make_portal(catalog, checkers), uses, clock=clock, serial=serial)
-    authorizer = Authorizer(catalog, anonymous=config.auth.anonymous, clock=clock, serial=serial)
     audit_log = AuditLog(
         catalog, core.clock, reactor, _audit_file(config), flush_others=partial(core.peers.gather, AUDIT)
     )
     answer_after(core.peers, AUDIT, audit_log.flush_own)
+    canaries = CanaryRings(catalog, copy_entry=audit_log.copy, clock=clock)
+    authenticator = Authenticator(
+        catalog, make_portal(catalog, checkers), uses, on_canary=canaries.note, clock=clock, serial=serial
+    )
+    authorizer = Authorizer(catalog, anonymous=config.auth.anonymous, clock=clock, serial=serial)
     accounts = Accounts(
         catalog=catalog,
         authenticator=authenticator,
@@ -107,6 +111,7 @@ async def make_identification(core: Core, config: Config, reactor: Any) -> Ident
     return Identification(
         bearer=bearer,
         uses=uses,
+        canaries=canaries,
         authenticator=authenticator,
         second_factors=factors,
         throttle=throttle,

@@ -21,12 +21,12 @@ class IAuthenticator(Interface):
         """Count a further use of the token behind an identity that ``recall`` has returned, if there is one."""
 
     def authenticate(
-        header: bytes | None, address: str, client: str = "", *, counted: bool = True, code: str = ""
+        header: bytes | None, address: str, client: str = "", *, counted: bool = True, code: str = "", road: str = ""
     ) -> Awaitable[Identity]:
         """
         The identity behind an Authorization header value (None: anonymous) from an address; ``client`` is its
         User-Agent. ``counted`` records a use of the token; pass False when the same request is authenticated again.
-        ``code`` is that of a second factor, which counts once.
+        ``code`` is that of a second factor, which counts once. ``road`` are the method and path of the request.
 
         :raises SecondFactorRequired: a code is missing
         :raises AuthenticationFailed: wrong credentials; :raises TooManyAttempts: too many wrong ones recently

@@ -114,7 +114,8 @@ class Token:
 
     ``shown`` is the prefix and the last characters of the text, so that people can tell their tokens apart. ``asked``
     are the scopes and repositories as the request for the token named them, None for tokens that no request named them
-    for. Only ``limits``, which were made of them, decide what the token allows.
+    for. Only ``limits``, which were made of them, decide what the token allows. They also have ``canary`` for one that
+    nobody is to use.
     """
 
     id: int
@@ -134,6 +135,11 @@ class Token:
     uses: int
     asked: Mapping[str, Any] | None = None
     pipeline: Pipeline | None = None
+
+    @property
+    def is_canary(self) -> bool:
+        """Whether any use of it is refused, and reported."""
+        return self.asked is not None and self.asked.get("canary") is True
 
 
 @frozen

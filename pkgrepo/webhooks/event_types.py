@@ -48,6 +48,7 @@ EVENT_TYPES: Final[Mapping[str, str]] = {
     "token.created": "An access token was created.",
     "token.revoked": "An access token was revoked.",
     "token.expiring": "An access token expires in 14 days, and again in 3 days.",
+    "token.canary": "A canary token was used, and refused: somebody has it who should not.",
     "upstream.down": "A proxy repository does not reach an upstream: requests to it are not sent for a while.",
     "upstream.up": "The upstream answers again.",
     "replication.failed": "A repository cannot follow the one of another server for more than a minute.",

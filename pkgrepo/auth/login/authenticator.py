@@ -26,13 +26,13 @@ from twisted.cred.error import LoginFailed
 from twisted.cred.portal import Portal
 from zope.interface import implementer
 
-from pkgrepo.auth.login.checkers import IIdentity
+from pkgrepo.auth.login.checkers import CanaryUsed, IIdentity
 from pkgrepo.auth.tokens.limits import address_allowed
 from pkgrepo.auth.tokens.uses import TokenUses
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import AuthenticationFailed
 from pkgrepo.interfaces import IAuthenticator, ICatalog
-from pkgrepo.model import ANONYMOUS, Identity
+from pkgrepo.model import ANONYMOUS, Identity, Token
 from pkgrepo.storage.catalog.people.users import identity_snapshot
 from pkgrepo.storage.catalog.snapshot import Snapshot
 
@@ -40,6 +40,8 @@ from .credentials import Credentials, PasswordCredentials, named_secret, parse_a
 
 CACHED_S = 60  # seconds
 MOST_CACHED = 10_000  # headers; about 5 MB
+
+OnCanary = Callable[[Token, str, str, str], None]  # the token, the address, the User-Agent, the road
 
 
 @frozen
@@ -53,7 +55,8 @@ class Authenticator:
     """
     Authenticates requests.
 
-    ``clock`` returns seconds since the epoch. The cache is cleared when the identity ``serial`` moves.
+    ``on_canary`` is told of each use of a canary token. ``clock`` returns seconds since the epoch. The cache is cleared
+    when the identity ``serial`` moves.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class Authenticator:
         portal: Portal,
         uses: TokenUses,
         *,
+        on_canary: OnCanary = lambda *_: None,
         clock: Callable[[], float] = time.time,
         most_cached: int = MOST_CACHED,
         serial: Snapshot[int] | None = None,
@@ -69,6 +73,7 @@ class Authenticator:
         self._most_cached = most_cached
         self._portal = portal
         self._uses = uses
+        self._on_canary = on_canary
         self._clock = clock
         self._identity_serial = serial or identity_snapshot(catalog)
         self._serial: int | None = None
@@ -106,10 +111,18 @@ class Authenticator:
             self._uses.note(identity.token_id)
 
     async def authenticate(
-        self, header: bytes | None, address: str, client: str = "", *, counted: bool = True, code: str = ""
+        self,
+        header: bytes | None,
+        address: str,
+        client: str = "",
+        *,
+        counted: bool = True,
+        code: str = "",
+        road: str = "",
     ) -> Identity:
         """
         The identity behind an Authorization header (None: anonymous) from an address; ``client`` is its User-Agent.
+        ``road`` are the method and the path, for the report on a canary token.
 
         ``counted`` records a use of the token; pass False when the same request is authenticated again. ``code`` is
         that of a second factor: what it was needed for is not cached.
@@ -125,14 +138,23 @@ class Authenticator:
         found = self._cache.get(digest)
         if found is not None and self._clock() < found.until:
             return self._enter(found.identity, address, client, counted=counted)
-        identity = await self._verify(parse_authorization(header, address, code), (digest, address))
+        credentials = parse_authorization(header, address, code)
+        identity = await self._verify(credentials, (digest, address), self._reporter(address, client, road))
         identity = self._enter(identity, address, client, counted=counted)
         if not code:
             self._put(digest, identity, serial)
         return identity
 
     async def login(
-        self, username: str, secret: str, address: str, client: str = "", *, code: str = "", enrolling: bool = False
+        self,
+        username: str,
+        secret: str,
+        address: str,
+        client: str = "",
+        *,
+        code: str = "",
+        enrolling: bool = False,
+        road: str = "a form",
     ) -> Identity:
         """
         The identity for a name and a password or access token from a form; for the others see L{PasswordCredentials}.
@@ -141,16 +163,25 @@ class Authenticator:
         """
         credentials = named_secret(username, secret, address, code, enrolling=enrolling)
         digest = self._digest(f"{username}\0{secret}".encode())
-        return self._enter(await self._verify(credentials, (digest, address)), address, client)
+        report = self._reporter(address, client, road)
+        return self._enter(await self._verify(credentials, (digest, address), report), address, client)
 
-    async def _verify(self, credentials: Credentials, flight: tuple[bytes, str]) -> Identity:
+    def _reporter(self, address: str, client: str, road: str) -> Callable[[Token], None]:
+        return lambda token: self._on_canary(token, address, client, road)
+
+    async def _verify(
+        self, credentials: Credentials, flight: tuple[bytes, str], report: Callable[[Token], None]
+    ) -> Identity:
         if not isinstance(credentials, PasswordCredentials) or credentials.code or credentials.enrolling:
-            return await self._log_in(credentials)  # a code counts once
-        return await self._flight.run(flight, lambda: self._log_in(credentials))
+            return await self._log_in(credentials, report)  # a code counts once
+        return await self._flight.run(flight, lambda: self._log_in(credentials, report))
 
-    async def _log_in(self, credentials: Credentials) -> Identity:
+    async def _log_in(self, credentials: Credentials, report: Callable[[Token], None]) -> Identity:
         try:
             _, identity, _ = await self._portal.login(credentials, None, IIdentity)
+        except CanaryUsed as used:
+            report(used.token)
+            raise AuthenticationFailed from None
         except LoginFailed:
             raise AuthenticationFailed from None
         assert isinstance(identity, Identity)

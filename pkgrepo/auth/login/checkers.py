@@ -193,9 +193,17 @@ class _LongAttempt:
             self._attempt.end(failed=True)
 
 
+class CanaryUsed(UnauthorizedLogin):
+    """A wrong token that is a canary: the report needs to know ``token``, and the caller does not."""
+
+    def __init__(self, token: Token) -> None:
+        super().__init__()
+        self.token = token
+
+
 class TokenChecker(_Checker):
     """
-    Access tokens.
+    Access tokens. That a token is a canary is found by the same look-up as that there is no such token.
 
     There is no rate limit: 238 bits cannot be guessed, and a build with an old token must not lock out users with the
     same address.
@@ -212,7 +220,9 @@ class TokenChecker(_Checker):
         if found is None:
             raise UnauthorizedLogin
         token, owner = found
-        if not owner.active or not is_valid(token, self._clock()):
+        if token.is_canary and is_valid(token, self._clock()):
+            raise CanaryUsed(token)
+        if owner is None or token.is_canary or not owner.active or not is_valid(token, self._clock()):
             raise UnauthorizedLogin
         return identity_of(owner, via="token", token=token)
 
@@ -297,9 +307,11 @@ def _read_account(r: Reader, username: str) -> tuple[User | None, str, list[str]
     return user, password_hash(r, user.id) if user.active else "", issuers_of(r, user.id)
 
 
-def _read_token(r: Reader, hash: bytes, username: str) -> tuple[Token, User] | None:
-    """A token with its owner; None if there is none, or if it came with another user's name."""
+def _read_token(r: Reader, hash: bytes, username: str) -> tuple[Token, User | None] | None:
+    """A token with its owner; None if there is none, or if it came with another user's name. A canary needs neither."""
     token = find_token_by_hash(r, hash)
+    if token is not None and token.is_canary:
+        return token, None
     owner = None if token is None else find_user(r, token.user_id)
     if token is None or owner is None:
         return None

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from pkgrepo.client.generated import add_operations
 from pkgrepo.client.printer import Column, aged, ago, time_with_age
 from pkgrepo.client.session import Session, confirmed, remote
 from pkgrepo.errors import Conflict, Invalid, NotFound
@@ -20,6 +21,8 @@ def _repositories(record: Any) -> str:
 def _state(record: Any) -> str:
     if record["revoked_at"]:
         return f"revoked {ago(record['revoked_at'])}"
+    if record.get("canary"):
+        return "canary"
     if not record["expires_at"]:
         return "valid"
     text = ago(record["expires_at"])
@@ -135,6 +138,24 @@ async def create_token(
     if repositories:
         body["repositories"] = [_opened(each, actions or ("read",)) for each in repositories]
     _print_new(session, await session.client.change("POST", *_place(service), body=body))
+
+
+@token.command("canary")
+@click.argument("name")
+@click.option("--description", default="", help="A text for people, such as where you have left it.")
+@remote
+async def create_canary(session: Session, name: str, description: str) -> None:
+    """
+    Create a canary, and print its text: a token that nobody is to use.
+
+    It looks like any other. Leave it where a thief looks: any use is refused as that of a wrong token is, and reported,
+    with address, road and program, as an event, in the log, and by "pkgrepo token rings".
+    """
+    body = {"name": name, "description": description, "canary": True}
+    _print_new(session, await session.client.change("POST", "user", "token", body=body))
+
+
+add_operations(token, "token")
 
 
 @token.command("rotate")

@@ -118,7 +118,9 @@ class Access:
             return known
         client = (request.header(b"user-agent") or b"").decode("latin-1")
         address, code = request.client_address, code_of(request)
-        identity: Identity = await self._authenticator.authenticate(header, address, client, counted=counted, code=code)
+        identity: Identity = await self._authenticator.authenticate(
+            header, address, client, counted=counted, code=code, road=road_of(request)
+        )
         request.principal = identity.username
         if code:
             request.identified = identity  # the code counts once, and a request may be identified in several places
@@ -239,6 +241,11 @@ class Access:
         if identity.anonymous or not repository.active or not await self.authorizer.knows(identity, repository):
             await self.require_permission(identity, Action.READ, repository)
         return identity
+
+
+def road_of(request: Request) -> str:
+    """The method and the path of a request, without its query."""
+    return (b"%s %s" % (request.method, request.raw_path)).decode("latin-1")
 
 
 def _check_active(repository: Repository) -> None:

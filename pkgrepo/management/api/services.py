@@ -20,6 +20,7 @@ from pkgrepo.auth.login.sessions import BrowserSessions
 from pkgrepo.auth.login.throttle import Throttle
 from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.auth.tokens.bearer import BearerTokens
+from pkgrepo.auth.tokens.canaries import CanaryRings
 from pkgrepo.auth.tokens.uses import TokenUses
 from pkgrepo.gateway.callers.access import Access
 from pkgrepo.gateway.format import Format
@@ -82,6 +83,7 @@ class Identification:
 
     bearer: BearerTokens
     uses: TokenUses
+    canaries: CanaryRings
     authenticator: Authenticator
     second_factors: SecondFactors
     throttle: Throttle

@@ -64,7 +64,7 @@ async def list_all_tokens(call: Call) -> Page[TokenRecord]:
         count=(tokens.count_working_tokens, *wanted),
     )
     names = await call.catalog.look(users.usernames, [each.user_id for each in found.items])
-    items = [TokenRecord.of(each, names.get(each.user_id, "")) for each in found.items]
+    items = [TokenRecord.of(each, names.get(each.user_id, ""), told=call.identity.admin) for each in found.items]
     return Page(items=items, next=found.next, total=found.total)
 
 

@@ -21,7 +21,7 @@ from pkgrepo.auth.permissions.format_rights import has_images
 from pkgrepo.auth.tokens.bearer import Access, allowed_words
 from pkgrepo.auth.tokens.text import hash_token, make_token, shown_part
 from pkgrepo.errors import AuthenticationRequired, Invalid, StorageFailed, StorageFull
-from pkgrepo.gateway.callers.access import code_of
+from pkgrepo.gateway.callers.access import code_of, road_of
 from pkgrepo.management.api.access_rules import PUBLIC
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Parameter, Table
@@ -73,12 +73,12 @@ async def request_token_by_form(call: Call) -> BearerAnswer:
         raise Invalid("grant_type is password or refresh_token", "grant_type")
     if grant == "refresh_token":
         text = form.get("refresh_token", [""])[0]
-        identity = await call.services.callers.authenticator.login("", text, call.request.client_address)
+        identity = await call.services.callers.authenticator.login("", text, *_told(call), road=road_of(call.request))
         call.identity = identity
     elif "username" in form or "password" in form:
         username, password = form.get("username", [""])[0], form.get("password", [""])[0]
         identity = await call.services.callers.authenticator.login(
-            username, password, call.request.client_address, code=code_of(call.request)
+            username, password, *_told(call), code=code_of(call.request), road=road_of(call.request)
         )
         call.identity = identity
     elif grant:
@@ -86,6 +86,11 @@ async def request_token_by_form(call: Call) -> BearerAnswer:
     scopes = _values(call.arguments, b"scope") + form.get("scope", [])
     offline = form.get("access_type", [""])[0] == "offline"
     return await _issue(call, identity, scopes, offline=offline)
+
+
+def _told(call: Call) -> tuple[str, str]:
+    """The address and the User-Agent of a caller."""
+    return call.request.client_address, (call.request.header(b"user-agent") or b"").decode("latin-1")
 
 
 async def _issue(call: Call, identity: Identity, scopes: Iterable[str], *, offline: bool) -> BearerAnswer:

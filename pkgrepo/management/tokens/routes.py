@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Annotated, Any
 
 import msgspec
 from attrs import evolve
 
 from pkgrepo.auth.tokens.text import hash_token, make_token, shown_part
-from pkgrepo.errors import AuthenticationRequired, Conflict, NotFound
+from pkgrepo.errors import AuthenticationRequired, Conflict, Invalid, NotFound
 from pkgrepo.interfaces import Transaction
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, check_no_bearer
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Created, Table, sorting
+from pkgrepo.management.api.schema import Record
 from pkgrepo.model import Token, TokenKind, TokenLimits
+from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.clock import format_time, from_ms
-from pkgrepo.storage.catalog.people import tokens
+from pkgrepo.storage.catalog.people import canaries, tokens
 
 from .limits import check_not_wider, expiry, is_cut, limits_of, narrowed
 from .schema import AskedRecord, NewToken, NewTokenRecord, Rotation, TokenChange, TokenRecord
@@ -38,7 +41,7 @@ async def list_tokens(call: Call) -> Page[TokenRecord]:
         tokens.list_tokens,
         owner,
         by=call.order(tokens.TOKEN_ORDERS, "created_at"),
-        show=lambda token: TokenRecord.of(token, call.identity.username),
+        show=lambda token: TokenRecord.of(token, call.identity.username, told=True),
         count=(tokens.count_tokens, owner),
     )
 
@@ -49,7 +52,7 @@ async def list_tokens(call: Call) -> Page[TokenRecord]:
 async def create_token(call: Call, body: NewToken) -> Created[NewTokenRecord]:
     """The new token cannot allow more than the token that the caller uses. Bearer tokens are refused (403)."""
     token, text = await issue(call, body, _owner(call))
-    record = NewTokenRecord.of(token, call.identity.username, token=text, notes=list(call.request.notes))
+    record = NewTokenRecord.of(token, call.identity.username, told=True, token=text, notes=list(call.request.notes))
     return Created(record, f"/api/user/token/{token.uid}")
 
 
@@ -69,16 +72,23 @@ async def issue(call: Call, body: NewToken, owner: int) -> tuple[Token, str]:
         packages=body.packages,
         cidrs=body.cidrs,
     )
+    if body.canary and owner != call.identity.user_id:
+        raise Invalid("a canary is a token of your own", "/canary")
+    timed = body.expires_at is not None or body.expires_in_days is not None
+    lasting = body.canary and not timed  # what opens nothing need not end
     expires_at = expiry(body, from_ms(call.now_ms), call.identity.limits, call.services.token_max_days)
-    if is_cut(body, expires_at, from_ms(call.now_ms), call.services.token_max_days):
+    if not lasting and is_cut(body, expires_at, from_ms(call.now_ms), call.services.token_max_days):
         call.request.notes += (
             f"the token ends on {format_time(expires_at)}, as the one with which it is made: log in to the console, or "
             "use the password, to make one that lasts longer",
         )
-    limits = evolve(limits, expires_at=expires_at)
-    check_not_wider(limits, call.identity.limits)
+    check_not_wider(evolve(limits, expires_at=expires_at), call.identity.limits)
+    limits = evolve(limits, expires_at=None if lasting else expires_at)
     text = make_token(body.kind)
-    detail = {"kind": body.kind, "scopes": sorted(limits.scopes)}
+    detail: dict[str, Any] = {"kind": body.kind, "scopes": sorted(limits.scopes)}
+    asked = msgspec.to_builtins(AskedRecord(scopes=body.scopes, repositories=repositories))
+    if body.canary:
+        detail["canary"] = asked["canary"] = True
     if owner != call.identity.user_id:
         detail["owner"] = call.object
     token = await call.write(
@@ -93,7 +103,7 @@ async def issue(call: Call, body: NewToken, owner: int) -> tuple[Token, str]:
         limits=limits,
         created_from=call.request.client_address,
         now_ms=call.now_ms,
-        asked=msgspec.to_builtins(AskedRecord(scopes=body.scopes, repositories=repositories)),
+        asked=asked,
     )
     return token, text
 
@@ -103,7 +113,7 @@ async def issue(call: Call, body: NewToken, owner: int) -> tuple[Token, str]:
 )
 async def show_token(call: Call, id: str) -> TokenRecord:
     """The text of the token is not returned."""
-    return TokenRecord.of(await _find(call, id), call.identity.username)
+    return TokenRecord.of(await _find(call, id), call.identity.username, told=True)
 
 
 @table.patch(
@@ -112,7 +122,7 @@ async def show_token(call: Call, id: str) -> TokenRecord:
 async def change_token(call: Call, body: TokenChange, id: str) -> TokenRecord:
     """Limits can only be reduced (403 otherwise); more rights need a new token."""
     token = await _find(call, id)
-    call.check_unchanged(TokenRecord.of(token, call.identity.username))
+    call.check_unchanged(TokenRecord.of(token, call.identity.username, told=True))
     changes = body.given("name", "description")
     limits = await narrowed(call.registry, call.knows, token.limits, body)
     if limits != token.limits:
@@ -121,7 +131,7 @@ async def change_token(call: Call, body: TokenChange, id: str) -> TokenRecord:
     if changes:
         entry = call.entry(token.name, {"changed": sorted(changes)})
         token = await call.write(entry, tokens.update_token, token.id, **changes)
-    return TokenRecord.of(token, call.identity.username)
+    return TokenRecord.of(token, call.identity.username, told=True)
 
 
 @table.delete(
@@ -166,7 +176,36 @@ async def rotate_token(call: Call, body: Rotation, id: str) -> Created[NewTokenR
         grace_s=body.grace_s,
         call=call,
     )
-    return Created(NewTokenRecord.of(fresh, call.identity.username, token=text), f"/api/user/token/{fresh.uid}")
+    return Created(
+        NewTokenRecord.of(fresh, call.identity.username, told=True, token=text), f"/api/user/token/{fresh.uid}"
+    )
+
+
+class RingRecord(Record):
+    """A use of a canary token, which was refused; further ones from its address in that minute are not listed."""
+
+    token: Annotated[str, meaning("The id of the token.")]
+    name: Annotated[str, meaning("The name of the token.")]
+    owner: Annotated[str, meaning("The name of its owner.")]
+    at: Annotated[datetime, meaning("When it was used.")]
+    address: Annotated[str, meaning("The address of the client.")]
+    road: Annotated[str, meaning("What it was used for: method and path.")]
+    client: Annotated[str, meaning("The program, as it calls itself.")]
+
+
+@table.command(
+    "token rings",
+    columns="USED: at:ago | TOKEN: name | OWNER: owner | ADDRESS: address | FOR: road | CLIENT: client",
+    nothing="no canary token was used",
+    about="List the uses of your canary tokens, and for admins of those of everyone.",
+)
+@table.get("/user/canary", ACCOUNT_HOLDERS, "List the uses of canary tokens")
+async def list_rings(call: Call) -> list[RingRecord]:
+    """The latest 500 of all, the newest first: those of the caller's tokens, for admins of the tokens of everyone."""
+    await call.services.callers.canaries.flush()
+    every = await call.catalog.scan(canaries.list_rings)
+    mine = [each for each in every if call.identity.admin or each.user_id == _owner(call)]
+    return [RingRecord.from_attributes(each, at=from_ms(each.at_ms)) for each in reversed(mine)]
 
 
 async def _find(call: Call, id: str) -> Token:

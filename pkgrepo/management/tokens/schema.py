@@ -55,6 +55,13 @@ class NewToken(Body):
         Globs, meaning("Patterns of names of packages to which it is limited; all packages without any.")
     ] = []
     cidrs: Annotated[Globs, meaning("Networks from which it can be used; all without any.")] = []
+    canary: Annotated[
+        bool,
+        meaning(
+            "Whether it is a canary: any use of it is refused as that of a wrong token is, and reported. It never ends "
+            "unless it says when."
+        ),
+    ] = False
     expires_in_days: Annotated[
         int | None, meaning("For how many days it is valid; 90, or the maximum of the server, by default.")
     ] = None
@@ -131,12 +138,15 @@ class TokenRecord(Record):
     last_used_ip: Annotated[str | None, meaning("The address from which it was last used.")]
     last_used_client: Annotated[str | None, meaning("The program that last used it.")]
     uses: Annotated[int, meaning("How often it was used.")]
+    canary: Annotated[
+        bool, meaning("Whether any use of it is refused and reported; only its owner and admins are told.")
+    ]
 
     measured = frozenset({"last_used_at", "last_used_ip", "last_used_client", "uses"})
 
     @classmethod
-    def of(cls, token: Token, owner: str, /, **more: str | list[str]) -> Self:
-        """The record of a token; ``owner`` is a user name."""
+    def of(cls, token: Token, owner: str, /, *, told: bool = False, **more: str | list[str]) -> Self:
+        """The record of a token; ``owner`` is a user name. The owner and admins are ``told`` whether it is a canary."""
         limits = token.limits
         reached = [each for each in limits.repositories if each != NOWHERE]
         return cls.from_attributes(
@@ -155,6 +165,7 @@ class TokenRecord(Record):
             packages=list(limits.packages),
             cidrs=list(limits.cidrs),
             expires_at=limits.expires_at,
+            canary=told and token.is_canary,
             **more,
         )
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pkgrepo.auth.login.second_factors import hash_recovery_code, make_recovery_codes
 from pkgrepo.errors import AuthenticationFailed, Conflict, NotFound
-from pkgrepo.gateway.callers.access import code_of
+from pkgrepo.gateway.callers.access import code_of, road_of
 from pkgrepo.management.api.access_rules import PUBLIC, USER_MANAGERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.fields import SecondFactorCode, Ticket
@@ -132,7 +132,13 @@ async def prove(call: Call, body: Proof, *, enrolling: bool = False) -> User:
     """The user of a name and a password. :raises AuthenticationFailed: they are wrong, or those of a token"""
     request = call.request
     identity = await call.services.callers.authenticator.login(
-        body.username, body.password, request.client_address, code=body.code or code_of(request), enrolling=enrolling
+        body.username,
+        body.password,
+        request.client_address,
+        (request.header(b"user-agent") or b"").decode("latin-1"),
+        code=body.code or code_of(request),
+        enrolling=enrolling,
+        road=road_of(request),
     )
     if identity.via != "password" or identity.user_id is None:
         raise AuthenticationFailed

@@ -9,7 +9,7 @@ from pkgrepo.auth.accounts import check_password_here
 from pkgrepo.auth.login.sessions import csrf_of
 from pkgrepo.auth.tokens.text import token_kind
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, NotFound
-from pkgrepo.gateway.callers.access import code_of
+from pkgrepo.gateway.callers.access import code_of, road_of
 from pkgrepo.gateway.callers.browsers import cookie_field
 from pkgrepo.http.responses import NO_STORE, Response, json_response
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC, USER_MANAGERS, check_no_bearer
@@ -157,7 +157,12 @@ async def log_in(call: Call, body: BrowserLogin) -> Response:
     request = call.request
     client = (request.header(b"user-agent") or b"").decode("latin-1")
     identity = await call.services.callers.authenticator.login(
-        body.username, body.password, request.client_address, client, code=body.code or code_of(request)
+        body.username,
+        body.password,
+        request.client_address,
+        client,
+        code=body.code or code_of(request),
+        road=road_of(request),
     )
     if identity.via != "password":
         raise AuthenticationFailed

@@ -29,7 +29,8 @@ REACH: Final[dict[str, list[str]]] = {  # actions by the choice in the form
 EVERYTHING: Final = ["read", "write", "overwrite", "delete", "edit", "admin"]
 LOGIN: Final = "/login?next=/ui/account"  # since a new password ends all sessions
 SERVICE: Final = "/account/services/<id>"
-FORM: Final = {"name": "", "reach": "write", "repositories": "", "packages": "", "days": "90"}  # with the first values
+# with the first values
+FORM: Final = {"name": "", "reach": "write", "repositories": "", "packages": "", "days": "90", "canary": ""}
 
 
 @pages.get("/account")
@@ -91,6 +92,7 @@ async def show_tokens(visit: Visit, *, made: Any = None, explained: str = "") ->
         "account/tokens.html",
         service=service,
         tokens=listed,
+        rings=[] if service else await visit.api("GET", "/user/canary"),
         ending=ending,
         order=query["sort"],
         scopes=await visit.api("GET", "/info/scopes"),
@@ -175,6 +177,8 @@ def _new_token(form: Form) -> dict[str, Any]:
         fields["repositories"] = [{"repository": each, "actions": reach, "packages": packages} for each in places]
     if form.all("scopes"):
         fields["scopes"] = form.all("scopes")
+    if form.flag("canary"):
+        return {**fields, "canary": True}
     days = form.text("days")
     if days.isascii() and days.isdigit() and len(days) < 6:
         fields["expires_in_days"] = int(days)
@@ -183,6 +187,8 @@ def _new_token(form: Form) -> dict[str, Any]:
 
 def _explained(fields: dict[str, Any]) -> str:
     """What the token that this body asks for could do."""
+    if "canary" in fields:
+        return "It opens nothing: any use is refused, and reported. It does not end."
     repositories = fields.get("repositories")
     access = "owner" if repositories is None else "listed"
     return sentence_of(access, repositories or [], fields.get("scopes", []), days=fields.get("expires_in_days"))

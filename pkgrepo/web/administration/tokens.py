@@ -21,6 +21,7 @@ async def show_tokens(visit: Visit) -> Response:
     return visit.page(
         "administration/tokens.html",
         listed=await visit.listed("/token", visit.asked(*FILTERS), PER_PAGE),
+        rings=await visit.api("GET", "/user/canary"),
         order=visit.query("sort") or "last_used_at",
     )
 

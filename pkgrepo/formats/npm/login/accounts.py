@@ -14,7 +14,7 @@ from pkgrepo.errors import AuthenticationFailed, Forbidden, Invalid, SecondFacto
 from pkgrepo.formats.npm.authorization import require_login
 from pkgrepo.formats.npm.refusals import LOGIN_FAILED, user_not_found
 from pkgrepo.gateway.bodies import read_object
-from pkgrepo.gateway.callers.access import actor_of, code_of, may_see_email, unknown
+from pkgrepo.gateway.callers.access import actor_of, code_of, may_see_email, road_of, unknown
 from pkgrepo.gateway.callers.tokens import PERSONAL, limits_in
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
@@ -73,7 +73,7 @@ async def authenticate(
     client = (request.header(b"user-agent") or b"").decode("latin-1")
     try:
         identity = await context.services.accounts.login(
-            username, password, request.client_address, client, code or code_of(request)
+            username, password, request.client_address, client, code or code_of(request), road_of(request)
         )
     except (SecondFactorRequired, SecondFactorMissing):
         raise

@@ -227,6 +227,7 @@ ROUTE_ACCESS = {
     "POST /advisories/records": SYSTEM_MANAGERS,
     "GET /recalls": RECALLERS,
     "GET /recall/report": RECALLERS,
+    "GET /user/canary": ACCOUNT_HOLDERS,
     "GET /policy/freeze": ACCOUNT_HOLDERS,
     "POST /policy/freeze": ACCOUNT_HOLDERS,
     "POST /policy/freeze/<freeze>/except": ACCOUNT_HOLDERS,

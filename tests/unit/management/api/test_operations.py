@@ -49,7 +49,8 @@ BY_HAND = {
         repo gc, repo purge, repo rebuild, repo verify, repo promote-replica, twin run, jobs show, retention run,
         advisories refresh, rehearse, drill""",
     "a secret is asked for, or shown once": """
-        storage create, storage edit, user create, user password, user password-link, token create, token rotate""",
+        storage create, storage edit, user create, user password, user password-link, token create, token canary,
+        token rotate""",
     "no call, but the profiles of the client": "profile list, profile use",
     "a file or options of which the client makes a configuration, or a configuration that is shown as a file": """
         repo create, retention preview, retention set, retention show, rules set, rules show,
