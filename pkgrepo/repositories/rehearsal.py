@@ -34,7 +34,7 @@ from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.conditions import CACHED, DAY_MS, HOSTED, SERVER, TRUST, Facts, Placed
 from pkgrepo.repositories.policy.effective import CompanionRules, is_companion, origin_of
 from pkgrepo.repositories.policy.facts import advisories_on, facts_of_image, known_contents, order_of
-from pkgrepo.repositories.policy.histories import stored_history
+from pkgrepo.repositories.policy.histories import wanted_history
 from pkgrepo.repositories.policy.image_judge import ImageJudge
 from pkgrepo.repositories.policy.judge import Judge, Origins, with_stored
 from pkgrepo.repositories.policy.rules import SERVED, PackageRules, RuleSet, Verdict
@@ -363,7 +363,7 @@ class Trial:
             complete=complete,
             origins=self.origins,
             facts=known_contents(r, self.format, key, rules.needs),
-            history=self.histories.get(key) or stored_history(r, self.format, self.repository, key, rules.needs),
+            history=self.histories.get(key) or wanted_history(r, self.format, self.repository, key, rules.needs),
             believes=True,
         )
         judge = with_stored(judge, r)

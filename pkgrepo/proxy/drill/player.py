@@ -31,7 +31,7 @@ from pkgrepo.proxy.incidents.shapes import NEVER, UPSTREAM, Affected, Drilled, I
 from pkgrepo.proxy.parts.jobs import normaliser_of
 from pkgrepo.proxy.parts.values import Context, Entry
 from pkgrepo.proxy.resolving.flat_members import FlatMember
-from pkgrepo.proxy.resolving.histories import listed_releases
+from pkgrepo.proxy.resolving.histories import listed_history
 from pkgrepo.proxy.resolving.own_facts import facts_told
 from pkgrepo.proxy.resolving.rules import MemberJudges
 from pkgrepo.repositories.advisories.records import read_record
@@ -39,7 +39,6 @@ from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.conditions import DAY_MS, Facts
 from pkgrepo.repositories.policy.judge import Judge, with_listed
 from pkgrepo.repositories.policy.rules import Verdict
-from pkgrepo.repositories.policy.trust import History
 from pkgrepo.storage.catalog.file_facts import Attested, FileFacts, attested_name, names_of
 
 HOUR_MS: Final = 3600 * 1000
@@ -192,7 +191,7 @@ class _Package:
         known = self._advisories(at_ms) if player.loaded else None
         history = None
         if player.format.attests is not None and "trust" in judge.rules.needs:
-            history = History(*listed_releases(player.format, player.proxied.declares, entries))
+            history = listed_history(player.format, player.proxied.declares, entries)
         own, facts = judges.own_data(judge.rules), self._told(entries)
         judge = with_listed(judge, entries, player.route_of(self.key))
         return evolve(judge, own=own, facts=facts, known=known, complete=player.loaded, history=history)

@@ -25,13 +25,13 @@ from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.parts.values import Entry
 from pkgrepo.repositories.attestations import Claim, Rank
 from pkgrepo.repositories.format import StoredFormat
-from pkgrepo.repositories.policy.histories import is_prerelease, stored_releases
+from pkgrepo.repositories.policy.histories import is_prerelease, stored_history, stored_releases
 from pkgrepo.repositories.policy.judge import Declares
 from pkgrepo.repositories.policy.trust import History, Released
 from pkgrepo.sigstore.roots import TrustedRoot
 from pkgrepo.storage.catalog.packages import packages
 
-MOST_KEPT: Final = 512  # packages whose histories are kept in memory
+MOST_KEPT: Final = 256  # packages whose histories are kept in memory
 
 Listed = tuple[DocumentRequest, Held]  # a document of an upstream
 
@@ -66,33 +66,29 @@ class Histories:
     async def _make(
         self, repository: Repository, format_: StoredFormat, package: str, listed: Listed | None
     ) -> History:
-        stored = await self._catalog.scan(stored_releases, format_, repository, package)
-        if repository.type is not RepositoryType.PROXY:
-            return History(stored)
         if listed is None:
-            return History(stored, complete=False)
+            found: History = await self._catalog.scan(stored_history, format_, repository, package)
+            return found
         request, held = listed
-        read = partial(_listed_releases, format_, self._proxied[repository.format].declares, request.section)
-        found, claims = await self._documents.read(repository, request, held, read)
-        texts = {each.version for each in found}
-        return History([*found, *(each for each in stored if each.version not in texts)], claims)
+        stored = await self._catalog.scan(stored_releases, format_, repository, package)
+        declares = self._proxied[repository.format].declares
+        kinds = () if declares is None else declares.kinds
+
+        def read(parts: PartsFile) -> History:
+            return listed_history(format_, declares, parts.entries(kinds, request.section), stored)
+
+        return await self._documents.read(repository, request, held, read)
 
 
-def _listed_releases(
-    format_: StoredFormat, declares: Declares | None, section: bytes, parts: PartsFile
-) -> tuple[Sequence[Released], Mapping[str, Claim]]:
-    return listed_releases(format_, declares, parts.entries(() if declares is None else declares.kinds, section))
-
-
-def listed_releases(
-    format_: StoredFormat, declares: Declares | None, entries: Iterable[Entry]
-) -> tuple[Sequence[Released], Mapping[str, Claim]]:
+def listed_history(
+    format_: StoredFormat, declares: Declares | None, entries: Iterable[Entry], stored: Sequence[Released] = ()
+) -> History:
     """
-    What a document lists, with what it claims of it, also by the paths of files.
+    The history by what a document lists (``entries``), with what it claims of it, and by what is stored.
 
     Of what cannot be read nothing is known: it counts as the best.
     """
-    attests, found, claims = format_.attests, list[Released](), dict[str, Claim]()
+    attests, found, claims = format_.attests, [*stored], dict[str, Claim]()
     assert attests is not None, "rules ask for what there is"
     gil = GilReleaser()
     for entry in entries:
@@ -101,11 +97,13 @@ def listed_releases(
         try:
             meta = {} if declares is None else declares.read(entry.fragments)
             claim = attests.claim(meta, [each.path for each in entry.files])
-            claims[entry.files[0].path] = claim
         except Invalid:
             claim = Claim(Rank.STAGED)
+        else:
+            if claim.rank:
+                claims[entry.files[0].path] = claim
         if entry.published_ms is not None:
             prerelease = is_prerelease(format_, entry.version)
             found.append(Released(entry.version, entry.published_ms, claim.rank, prerelease))
         gil.release_if_due()
-    return found, claims
+    return History(found, claims)

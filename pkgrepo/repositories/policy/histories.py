@@ -17,16 +17,21 @@ from .schema import Datum
 from .trust import History, Released
 
 
-def stored_history(
+def wanted_history(
     r: Reader, format_: StoredFormat, repository: Repository, key: str, needs: frozenset[Datum]
 ) -> History | None:
+    """The history of a package (a key) by what is stored, if rules ask for that; None if they do not."""
+    if not needs & TRUST or format_.attests is None:
+        return None
+    return stored_history(r, format_, repository, key)
+
+
+def stored_history(r: Reader, format_: StoredFormat, repository: Repository, key: str) -> History:
     """
-    The history of a package (a key) by what is stored, if rules ask for that; None if they do not.
+    The history of a package (a key) by what is stored.
 
     That of a proxy is not complete: its upstream may have more.
     """
-    if not needs & TRUST or format_.attests is None:
-        return None
     complete = repository.type is not RepositoryType.PROXY
     return History(stored_releases(r, format_, repository, key), complete=complete)
 

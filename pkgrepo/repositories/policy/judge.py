@@ -30,7 +30,7 @@ from .comparing import CompareFacts, Comparisons
 from .conditions import CACHED, DECLARED, HOSTED, INSIDE, TRUST, Facts
 from .effective import CompanionRules
 from .facts import advisories_on, declared, digests_of, facts_of_version, known_contents, with_advisories, with_own
-from .histories import stored_history
+from .histories import wanted_history
 from .line import Find, Line, Peer
 from .rules import SERVED, PackageRules, Verdict
 from .schema import Datum
@@ -179,7 +179,7 @@ class Origins:
         known = advisories_on(reader, self.format, package) if self.loaded and "advisories" in rules.needs else None
         facts = known_contents(reader, self.format, package, rules.needs)
         own = rules.needs & (INSIDE | TRUST)
-        history = stored_history(reader, self.format, self.parent, package, rules.needs)
+        history = wanted_history(reader, self.format, self.parent, package, rules.needs)
         judge = Judge(
             self.format, rules, self.parent, self.now_ms, known, self.complete, own=own, facts=facts, history=history
         )

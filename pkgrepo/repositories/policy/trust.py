@@ -87,7 +87,8 @@ class History:
     """
     The best ranks of a package over time, out of all versions that there are, also those that rules hide.
 
-    ``claims`` are those of its files, by their paths. Unless it is ``complete`` other versions may have been better.
+    ``claims`` are those of its files that have any, by their paths. Unless it is ``complete`` other versions may have
+    been better.
     """
 
     def __init__(

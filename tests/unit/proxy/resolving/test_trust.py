@@ -150,7 +150,10 @@ async def test_what_other_rules_hide_still_counts(trusting: ProxyWorld) -> None:
     await refusal(trusting, mirror, "1.2.0")
 
 
-async def test_a_version_that_was_kept_counts_when_the_upstream_has_it_no_more(trusting: ProxyWorld) -> None:
+@pytest.mark.parametrize("gone", [True, False], ids=["gone", "stripped"])
+async def test_a_version_that_was_kept_counts_when_the_upstream_has_it_no_more(
+    trusting: ProxyWorld, gone: bool
+) -> None:
     up = trusting.upstream()
     publish(up, "1.0.0", 1, claims=True)
     publish(up, "1.1.0", 2, claims=False)
@@ -158,7 +161,10 @@ async def test_a_version_that_was_kept_counts_when_the_upstream_has_it_no_more(t
     kept = await trusting.files.find(mirror, "left", "left/-/left-1.0.0.tgz", want=Want.BYTES)
     await trusting.proxies.fetching.finish(kept.file)  # type: ignore[arg-type]
     await trusting.settle()
-    up.change("left")["versions"].pop("1.0.0")
+    if gone:
+        up.change("left")["versions"].pop("1.0.0")
+    else:
+        up.change("left")["versions"]["1.0.0"]["dist"].pop("attestations")
     trusting.clock.advance(100_000)
     assert "1.0.0 before it had provenance" in await refusal(trusting, mirror, "1.1.0")
 
