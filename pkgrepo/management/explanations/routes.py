@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from datetime import datetime
 
-from pkgrepo.errors import Invalid
+from pkgrepo.errors import Invalid, PkgrepoError
 from pkgrepo.management.api.access_rules import CONTENT_READERS, VIEWERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import find_repository
@@ -30,6 +31,7 @@ from pkgrepo.proxy.resolving.serving import FoundFile
 from pkgrepo.proxy.trace import Step, StepKind
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.policy.conditions import SERVER
+from pkgrepo.repositories.policy.rules import Verdict
 
 MOST_HIDDEN = 50  # versions in an answer
 
@@ -88,6 +90,14 @@ async def _explain(call: Call, repository: Repository, key: str, version: str | 
         return await format_.explain(call.services.shared, repository, key, version, revalidate=refresh)
     version_key = None if version is None else format_.version_key(version)
     return await _explainer(call).explain(repository, key, version_key=version_key, revalidate=refresh)
+
+
+async def verdict_on(call: Call, repository: Repository, key: str, version: str) -> Verdict | None:
+    """What rules say now of a version of a package (a key), as for a client; None if it cannot be told."""
+    with suppress(PkgrepoError):
+        found = (await _explain(call, repository, key, version, refresh=False)).version
+        return None if found is None else found.verdict
+    return None
 
 
 async def _find(call: Call) -> tuple[Repository, str]:

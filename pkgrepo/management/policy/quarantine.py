@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Self
 
+import msgspec
 from msgspec import Meta
 
 from pkgrepo.errors import Invalid, existing
@@ -14,6 +15,7 @@ from pkgrepo.management.api.fields import ObjectId, PackageName, RuleName, Versi
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.schema import Body, Record
+from pkgrepo.management.explanations.routes import verdict_on
 from pkgrepo.model import Action, Repository
 from pkgrepo.model.structs import meaning
 from pkgrepo.storage.catalog.server import policy
@@ -68,6 +70,17 @@ class Decision(Body):
     ] = ""
 
 
+class QuarantinedDetail(QuarantinedRecord):
+    """
+    The same with what the rule found: because says it, and before is the version from which something is different.
+
+    Both are empty where the rule does not hold the version any more, or compares nothing.
+    """
+
+    because: Annotated[str, meaning("What the rule found, such as first install_script since 1.0.0.")] = ""
+    before: Annotated[str, meaning("The version from which something is different; empty if none was compared.")] = ""
+
+
 STATE = Parameter("state", "Only those in this state; waiting by default.", choices=STATES)
 
 
@@ -99,6 +112,25 @@ async def list_quarantine(call: Call) -> Page[QuarantinedRecord]:
             break
         after = some[-1].id
     return wanted.page(found[: wanted.limit + 1], lambda pair: pair[1].id, lambda pair: QuarantinedRecord.of(*pair))
+
+
+@table.command(
+    "quarantine show ID",
+    fields="id: id | repository: repository | package: package | version: version | rule: rule | state: state | "
+    "since: since:time | reason: comment or reason | because: because | compared with: before",
+    more="What is different in the files is told by: pkgrepo package diff REPOSITORY PACKAGE BEFORE VERSION.",
+)
+@table.get("/policy/quarantine/<quarantined>", ACCOUNT_HOLDERS, "Show a version in quarantine")
+async def show(call: Call, quarantined: str) -> QuarantinedDetail:
+    """With what the rule found, and the version that it was compared with; the rules are asked again for that."""
+    found = await call.catalog.look(policy.find_quarantined, quarantined)
+    pair = None if found is None else await _seen(call, found)
+    repository, version = existing(pair, "quarantined version", quarantined)
+    verdict = await verdict_on(call, repository, version.package_key, version.version)
+    record = QuarantinedDetail.of(repository, version)
+    if verdict is None:
+        return record
+    return msgspec.structs.replace(record, because=verdict.because, before=verdict.before)
 
 
 @table.command(

@@ -94,13 +94,15 @@ class Match:
     Whether a rule is ``met``, and when that ends by itself (None: never).
 
     ``missing`` are the data that are not known, as words: it is met by that, or is not since it lets that pass.
-    ``because`` says what was found, as a clause, where the rule alone does not tell.
+    ``because`` says what was found, as a clause, where the rule alone does not tell. ``before`` is the version from
+    which something is different, if it is met by that.
     """
 
     met: bool
     missing: str = ""
     opens_ms: int | None = None
     because: str = ""
+    before: str = ""
 
 
 NOT_MET: Final = Match(False)
@@ -240,7 +242,9 @@ class CompiledRule:
         words = " and ".join(CALLED[each] for each in missing)
         if all(self._counts_missing(each, facts, now_ms) for each in missing):
             opens = [each for each in (self.ends_ms, self._old_ms(facts)) if each is not None]
-            return Match(True, words, min(opens, default=None), self._because(facts, now_ms))
+            return Match(
+                True, words, min(opens, default=None), self._because(facts, now_ms), self._before(facts, now_ms)
+            )
         return Match(False, words)
 
     @cached_property
@@ -339,6 +343,13 @@ class CompiledRule:
     def _fits_trust(self, facts: Facts) -> bool | None:
         wanted = self.placed.rule.match.trust
         return None if facts.trust is None or wanted is None else facts.trust.is_below(wanted)
+
+    def _before(self, facts: Facts, now_ms: int) -> str:
+        """The version from which something is different that it asks for."""
+        if not self._compared or facts.compare is None:
+            return ""
+        found = facts.compare(facts, now_ms)
+        return found.before if self._compared & found.words.keys() else ""
 
     def _because(self, facts: Facts, now_ms: int) -> str:
         """What was found: known malware, why it is trusted less, and what is different."""

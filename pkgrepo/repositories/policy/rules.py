@@ -68,7 +68,8 @@ class Verdict:
     change: None for never, and if it is served. ``warned`` are the rules that count it. ``passed`` are those that did
     not refuse or count it since data are not known, with these. ``version`` is what it is called. ``of`` is the
     repository, and the package there, of what something is derived from, if that was decided on. ``because`` says what
-    was found, as a clause, where the rule alone does not tell.
+    was found, as a clause, where the rule alone does not tell, and ``before`` is the version from which something is
+    different.
     """
 
     by: Placed | None = None
@@ -81,6 +82,7 @@ class Verdict:
     version: str = ""
     of: tuple[Repository, str] | None = None
     because: str = ""
+    before: str = ""
 
     @property
     def served(self) -> bool:
@@ -147,6 +149,7 @@ class PackageRules:
             waits=action == "quarantine",
             missing=match.missing,
             because=match.because,
+            before=match.before,
             opens_ms=None if None in opens else max(each for each in opens if each is not None),
             warned=tuple(warned),
             passed=tuple(passed),

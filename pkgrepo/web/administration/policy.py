@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 
 from pkgrepo.display import without_blanks
-from pkgrepo.errors import Forbidden
+from pkgrepo.errors import Forbidden, NotFound
 from pkgrepo.http.responses import Response
 from pkgrepo.repositories.policy.schema import PolicyRule
 from pkgrepo.web.tables import PageTable
@@ -21,6 +22,7 @@ RULES: Final = "/repositories/<storage>/<name>/settings/rules"
 VERSION: Final = "/repositories/<storage>/<name>/packages/<package>/versions/<version>"
 CONFIG: Final = "/repository/<repository>/config/<key>"
 KEY: Final = {"key": "policy"}
+HELD: Final = f"{POLICY}/quarantine/<quarantined>"
 LISTED: Final = 100  # versions in quarantine on the page
 EDITOR: Final = RuleEditor(
     msgspec.json.schema(PolicyRule),
@@ -154,7 +156,20 @@ def _block(form: Form) -> dict[str, Any]:
     return {**form.texts("repository", "package", "versions", "reason"), "digests": form.text("digests").split()}
 
 
-@pages.post(f"{POLICY}/quarantine/<quarantined>", then=POLICY)
+@pages.get(HELD)
+async def show_quarantined(visit: Visit) -> Response:
+    """A version in quarantine, with what is different from the version before it, if that is why."""
+    found = await visit.api("GET", "/policy/quarantine/<quarantined>")
+    difference = None
+    if found.before:
+        place = {"repository": found.repository, "package": found.package}
+        with suppress(NotFound, Forbidden):  # one of both is not kept here, or the caller may not read it
+            asked = {"before": found.before, "after": found.version}
+            difference = await visit.api("GET", "/package/<repository>/<package>/difference", place, query=asked)
+    return visit.page("administration/quarantined.html", each=found, found=difference, most=LISTED)
+
+
+@pages.post(HELD, then=POLICY)
 async def decide(visit: Visit, form: Form) -> None:
     """Approve or deny a version in quarantine."""
     verb = "approve" if form.flag("approve") else "deny"

@@ -233,6 +233,7 @@ ROUTE_ACCESS = {
     "POST /policy/freeze/<freeze>/except": ACCOUNT_HOLDERS,
     "DELETE /policy/freeze/<freeze>": ACCOUNT_HOLDERS,
     "GET /policy/quarantine": ACCOUNT_HOLDERS,
+    "GET /policy/quarantine/<quarantined>": ACCOUNT_HOLDERS,
     "POST /policy/quarantine/<quarantined>/approve": ACCOUNT_HOLDERS,
     "POST /policy/quarantine/<quarantined>/deny": ACCOUNT_HOLDERS,
     "GET /system/retention": SYSTEM_MANAGERS,

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from tests.support.browser import Browser
+from tests.support.npm_packages import make_manifest, make_publish, make_tarball
 
 POLICY = "/ui/admin/policy"
 RULES = "/ui/repositories/main/py/settings/rules"
@@ -162,3 +163,38 @@ async def test_published_incidents_are_played_by_a_button(browser: Browser) -> N
     rules = RULES.replace("/py/", "/mirror/")
     page = await browser.send(await browser.get(rules), f"{rules}/drill")
     assert (page.status, "litellm" in page.text, "event-stream" in page.text) == (200, True, False)
+
+
+async def test_what_is_held_for_a_difference_is_shown_with_it_and_approved(browser: Browser) -> None:
+    stack = browser.stack
+    await browser.log_in()
+    await stack.add_repository("js", format="npm", config={"type": "Hosted"})
+    for version, more in (
+        ("1.0.0", {}),
+        ("1.0.1", {"scripts": {"install": "node evil.js"}, "dependencies": {"x": "1"}}),
+    ):
+        tarball = make_tarball("demo", version, manifest=make_manifest("demo", version, **more))
+        body = make_publish("demo", version, tarball=tarball, **more)
+        assert (await stack.call("PUT", "/repositories/main/js/demo", raw=body, who="admin")).status == 201
+    rule = {"name": "differs", "match": {"differs": ["install_script", "dependency"]}, "action": "quarantine"}
+    await stack.ok("PUT", "/repository/main%2Fjs/config/policy", {"rules": [rule]})
+    path = "/repositories/main/js/demo/-/demo-1.0.1.tgz"
+    assert (await stack.call("GET", path)).status == 403
+    await stack.assembly._proxies.rule_matches.flush()
+    [held] = (await stack.ok("GET", "/policy/quarantine"))["items"]
+    shown = await stack.ok("GET", f"/policy/quarantine/{held['id']}")
+    said = "first install_script, new dependency x since 1.0.0"
+    assert (shown["because"], shown["before"], held["reason"]) == (said, "1.0.0", said)
+    place = f"{POLICY}/quarantine/{held['id']}"
+    assert place in {each.partition("?")[0] for each in (await browser.get(POLICY)).links}
+    page = await browser.get(place)
+    assert "First install_script, new dependency x since 1.0.0" in page.text
+    assert "node evil.js" in page.text
+    difference = "/ui/repositories/main/js/packages/demo/difference?before=1.0.0&after=1.0.1"
+    assert difference in page.links
+    await browser.send(page, place, reason="read it", approve="1")
+    assert (await stack.call("GET", path)).status == 200
+    page = await browser.get(place)
+    assert "It was approved by admin" in page.text
+    shown = await stack.ok("GET", f"/policy/quarantine/{held['id']}")
+    assert (shown["because"], shown["before"], shown["reason"]) == ("", "", said)
