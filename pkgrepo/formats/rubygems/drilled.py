@@ -56,7 +56,7 @@ version: !ruby/object:Gem::Version
 platform: ruby
 authors:
 - {published.publisher}
-date: {published.at:%Y-%m-%d} 00:00:00.000000000 Z
+date: 1980-01-02 00:00:00.000000000 Z
 dependencies: []
 extensions:{extensions}
 licenses:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
+import pkgrepo
 from pkgrepo.composition.core import make_formats
 from pkgrepo.config import read_config
 from pkgrepo.errors import NotFound
@@ -50,6 +52,10 @@ def test_an_incident_says_what_did_harm_and_when_and_who_tells_of_it(incident: I
             assert package.known.at >= min(each.at for each in package.harmful)
     for text in (incident.title, incident.changed, *incident.sources):
         assert not re.search(r"https?:|\.(?:com|org|io|dev)\b", text), text
+
+
+def test_the_book_says_how_many_there_are() -> None:
+    assert f"[{len(EVERY)} of them](incidents.md)" in (Path(pkgrepo.__file__).parent / "docs/drill.md").read_text()
 
 
 def test_an_incident_is_found_by_its_name() -> None:
