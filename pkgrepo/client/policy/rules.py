@@ -62,7 +62,8 @@ async def suggest_rules(session: Session, format_: str, exempt: tuple[str, ...],
     """
     Show rules to begin with, as JSON that "pkgrepo rules set" takes.
 
-    "pkgrepo drill --rules FILE" tells what they would have done in published incidents.
+    Without --format they are for all repositories, and do not ask for the age. "pkgrepo drill --rules FILE" tells what
+    they would have done in published incidents.
     """
     found = await session.client.get("policy", "suggested", format=format_, exempt=" ".join(exempt))
     if file is None:

@@ -219,13 +219,20 @@ class SuggestedRules(Record):
     ),
 )
 async def suggest_rules(call: Call) -> SuggestedRules:
-    """Rules to begin with, about what comes from upstreams. What they do in published incidents, a drill tells."""
+    """
+    Rules to begin with, about what comes from upstreams. What they do in published incidents, a drill tells.
+
+    Those for all repositories do not ask for the age: what upstreams do not date, such as images, is as old as it is
+    known here.
+    """
     name = call.query("format")
     formats = [each for each in call.services.formats.values() if not name or name in (each.name, *each.aliases)]
     if not formats:
         raise Invalid(f"there is no format {name!r}", "format")
     exempt = call.query("exempt").split()
     rules = suggested_rules([(each, each.proxied) for each in formats], exempt)
+    if not rules:
+        raise Invalid(f"no rules are suggested for {name}: no incident is about such packages", "format")
     check_rules(rules, [order_of(each) for each in formats], "/rules")
     return SuggestedRules(rules=rules)
 

@@ -13,10 +13,8 @@ from pkgrepo.archives.inside import Difference
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.conditions import CACHED
-from pkgrepo.repositories.policy.facts import order_of
-from pkgrepo.repositories.policy.schema import PolicyRule, RuleMatch, needs_of
+from pkgrepo.repositories.policy.schema import PolicyRule, RuleMatch
 
-AGE_DAYS: Final = 3  # within which most versions that did harm were removed
 COMPARED_DAYS: Final = 90  # for which a version is compared with the one before; event-stream took 78 to be found
 # What is rare in updates that do no harm; new dependencies and programs are not.
 COMPARED: Final[Sequence[Difference]] = ("install_script", "native_build", "pth", "git_dependency", "publisher", "size")
@@ -28,33 +26,45 @@ def suggested_rules(
     """
     The rules for repositories of some formats; ``exempt`` are patterns of names that are served from the first minute.
 
-    One for several formats waits for as long as that which needs most.
+    That of the age is only for formats of which incidents are known: elsewhere, as for images, what an upstream does
+    not date is as old as it is known here, and would be held without cause. One for several formats waits for as long
+    as that which needs most.
     """
-    drilled = [each.drilled for _, each in formats if each is not None and each.drilled is not None]
-    tells = frozenset[str]().union(*(order_of(each).tells for each, _ in formats))
-    differs = frozenset[str]().union(*(each.differs for each, _ in formats))
+    drilled = [None if each is None else each.drilled for _, each in formats]
+    days = [each.age_days for each in drilled if each is not None]
+    differs = frozenset[Difference]().union(*(each.differs for each, _ in formats))
     words = [each for each in COMPARED if each in differs]
-    rules = [
-        PolicyRule(
-            name="young",
-            match=RuleMatch(age_days=max((each.age_days for each in drilled), default=AGE_DAYS), source=CACHED),
-            exempt=list(exempt),
-            reason="most versions that do harm are found within days",
-            missing="block",
-        ),
-        PolicyRule(
-            name="trust fell",
-            match=RuleMatch(trust="fell", source=CACHED),
-            action="quarantine",
-            reason="it is known less well who published it than of versions before",
-            missing="quarantine",
-        ),
-        PolicyRule(
-            name="differs",
-            match=RuleMatch(differs=words, age_days=COMPARED_DAYS, source=CACHED),
-            action="quarantine",
-            reason="look at what is new in it",
-            missing="quarantine",
-        ),
-    ]
-    return [each for each in rules if needs_of(each.match) <= tells]
+    rules = []
+    if days and len(days) == len(formats):
+        rules.append(
+            PolicyRule(
+                name="young",
+                match=RuleMatch(age_days=max(days), source=CACHED),
+                exempt=list(exempt),
+                reason="most versions that do harm are found within days",
+                missing="block",
+            )
+        )
+    if any(each.attests is not None for each, _ in formats):
+        rules.append(
+            PolicyRule(
+                name="trust fell",
+                match=RuleMatch(trust="fell", source=CACHED),
+                action="quarantine",
+                exempt=list(exempt),
+                reason="it is known less well who published it than of versions before",
+                missing="quarantine",
+            )
+        )
+    if words and days:
+        rules.append(
+            PolicyRule(
+                name="differs",
+                match=RuleMatch(differs=words, age_days=COMPARED_DAYS, source=CACHED),
+                action="quarantine",
+                exempt=list(exempt),
+                reason="look at what is new in it",
+                missing="quarantine",
+            )
+        )
+    return rules
