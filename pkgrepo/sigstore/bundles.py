@@ -56,7 +56,11 @@ class LogEntry:
 
 @frozen(kw_only=True)
 class Bundle:
-    """A signed statement: the ``certificate`` (DER) of its signer, its payload with a type, signature and entry."""
+    """
+    A signed statement: the ``certificate`` (DER) of its signer, its payload with a type, signature and entry.
+
+    ``timestamps`` are responses of authorities about the signature (RFC 3161).
+    """
 
     certificate: bytes
     payload: bytes
@@ -64,6 +68,7 @@ class Bundle:
     signature: bytes
     entry: LogEntry
     needs_proof: bool = True
+    timestamps: Sequence[bytes] = ()
 
 
 class _LogId(msgspec.Struct, rename="camel"):
@@ -119,10 +124,19 @@ class _Chain(msgspec.Struct):
     certificates: Annotated[list[_Certificate], Meta(max_length=10)] = []
 
 
+class _Timestamp(msgspec.Struct, rename="camel"):
+    signed_timestamp: bytes
+
+
+class _Timestamps(msgspec.Struct):
+    tokens: Annotated[list[_Timestamp], Meta(max_length=10)] = msgspec.field(name="rfc3161Timestamps", default=[])
+
+
 class _Material(msgspec.Struct, rename="camel"):
     certificate: _Certificate | None = None
     chain: _Chain | None = msgspec.field(default=None, name="x509CertificateChain")
     tlog_entries: _Entries = []
+    timestamp_verification_data: _Timestamps | None = None
 
 
 class _Signature(msgspec.Struct):
@@ -183,6 +197,7 @@ def read_bundle(data: bytes) -> Bundle:
     certificate = material.certificate or next(iter(chain), None)
     if certificate is None:
         raise Invalid("the bundle has no certificate of its signer")
+    stamps = () if material.timestamp_verification_data is None else material.timestamp_verification_data.tokens
     if len(envelope.signatures) != 1:
         raise Invalid(f"the bundle has {len(envelope.signatures)} signatures instead of one")
     return Bundle(
@@ -192,6 +207,7 @@ def read_bundle(data: bytes) -> Bundle:
         signature=envelope.signatures[0].sig,
         entry=_only(material.tlog_entries),
         needs_proof=needs_proof,
+        timestamps=[each.signed_timestamp for each in stamps],
     )
 
 

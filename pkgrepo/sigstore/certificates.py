@@ -16,7 +16,7 @@ extension  what it names
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -31,7 +31,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from pkgrepo.errors import Invalid
 from pkgrepo.untrusted.public_keys import KeyInvalid, PublicKey, check_key
 
-from .roots import Authority, TrustedRoot
+from .roots import TrustedRoot
 
 FULCIO: Final = "1.3.6.1.4.1.57264.1."
 LARGEST: Final = 64 * 1024  # bytes
@@ -96,19 +96,20 @@ def check_issued(signer: Signer, root: TrustedRoot, at: datetime) -> None:
     leaf = signer.certificate
     if not leaf.not_valid_before_utc <= at <= leaf.not_valid_after_utc:
         raise Invalid(f"the certificate of the signer was not valid at {at:%Y-%m-%d %H:%M:%S} UTC, when it signed")
-    issuer = next((each for each in root.authorities if each.period.has(at) and _issued(leaf, each, at)), None)
+    issuers = (each for each in root.authorities if each.period.has(at) and is_issued(leaf, each.chain, at))
+    issuer = next(issuers, None)
     if issuer is None:
         raise Invalid("no certificate authority that is trusted has issued the certificate of the signer")
     _check_purpose(leaf)
     _check_logged(leaf, issuer.chain[0], root)
 
 
-def _issued(leaf: x509.Certificate, authority: Authority, at: datetime) -> bool:
-    """Whether an authority issued a certificate, with a chain that held at a time."""
-    chain = [leaf, *authority.chain]
+def is_issued(leaf: x509.Certificate, above: Sequence[x509.Certificate], at: datetime) -> bool:
+    """Whether the first of the certificates ``above``, which end with a root, issued one, and all held at a time."""
+    chain = [leaf, *above]
     try:
-        for each, above in zip(chain, [*chain[1:], chain[-1]], strict=True):
-            each.verify_directly_issued_by(above)
+        for each, issuer in zip(chain, [*chain[1:], chain[-1]], strict=True):
+            each.verify_directly_issued_by(issuer)
     except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
         return False
     return all(

@@ -65,6 +65,8 @@ class TrustedRoot:
     """
     What bundles are verified by: ``authorities``, and the keys of transparency and certificate logs by their ids.
 
+    The chain of each of the ``timestamp_authorities`` begins with the certificate by which it signs.
+
     ``id`` differs for another root, and for another way to verify.
     """
 
@@ -72,6 +74,7 @@ class TrustedRoot:
     authorities: Sequence[Authority]
     logs: Mapping[bytes, LogKey]
     certificate_logs: Mapping[bytes, LogKey]
+    timestamp_authorities: Sequence[Authority] = ()
 
 
 class _Period(msgspec.Struct):
@@ -113,6 +116,7 @@ class _Root(msgspec.Struct, rename="camel"):
     tlogs: list[_Log]
     certificate_authorities: list[_Authority]
     ctlogs: list[_Log]
+    timestamp_authorities: list[_Authority] = []
 
 
 def read_trusted_root(data: bytes) -> TrustedRoot:
@@ -129,6 +133,7 @@ def read_trusted_root(data: bytes) -> TrustedRoot:
             authorities=[_authority(each) for each in found.certificate_authorities],
             logs=_logs(found.tlogs),
             certificate_logs=_logs(found.ctlogs),
+            timestamp_authorities=[_authority(each) for each in found.timestamp_authorities],
         )
     except (ValueError, UnsupportedAlgorithm) as error:
         raise Invalid(f"the trusted root has a key or a certificate that cannot be read: {error}") from None

@@ -1,5 +1,5 @@
 """
-Checks that a public log has a signature: an entry of Rekor 1, with what the log has signed of it.
+Checks that a public log has a signature: an entry of Rekor 1 or 2, with what the log has signed of it.
 
 =====================  ============================================================================================
 part                   what it shows
@@ -9,7 +9,7 @@ proof and checkpoint   the entry is in a tree (RFC 6962 section 2.1.1) whose roo
 body                   the entry is about this signature, by this certificate, over this payload
 =====================  ============================================================================================
 
-The time comes from the promise, so that one is always needed. Entries of Rekor 2 have none: those are refused.
+The time comes from the promise. Entries of Rekor 2 have none: of these it comes from a timestamp authority.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from pkgrepo.errors import Invalid
+from pkgrepo.untrusted.public_keys import encode_dsse
 from pkgrepo.untrusted.strict_json import ERRORS
 
 from .bundles import Bundle, LogEntry, Proof
 from .roots import LogKey, TrustedRoot
+from .timestamps import signed_at
 
 _MOST_SIGNATURES: Final = 10  # of a checkpoint
 
@@ -51,6 +53,38 @@ class _DsseSpec(msgspec.Struct, rename="camel"):
 class _Dsse(msgspec.Struct, rename="camel", tag="dsse", tag_field="kind"):
     api_version: str
     spec: _DsseSpec
+
+
+class _DataHash(msgspec.Struct):
+    algorithm: str
+    digest: bytes
+
+
+class _Certificate(msgspec.Struct, rename="camel"):
+    raw_bytes: bytes
+
+
+class _Verifier(msgspec.Struct):
+    certificate: _Certificate = msgspec.field(name="x509Certificate")
+
+
+class _Signature(msgspec.Struct):
+    content: bytes
+    verifier: _Verifier
+
+
+class _Hashed(msgspec.Struct):
+    data: _DataHash
+    signature: _Signature
+
+
+class _HashedSpec(msgspec.Struct):
+    hashed: _Hashed = msgspec.field(name="hashedRekordV002")
+
+
+class _HashedRekord(msgspec.Struct, rename="camel", tag="hashedrekord", tag_field="kind"):
+    api_version: str
+    spec: _HashedSpec
 
 
 class _IntotoSignature(msgspec.Struct, rename="camel"):
@@ -76,7 +110,7 @@ class _Intoto(msgspec.Struct, rename="camel", tag="intoto", tag_field="kind"):
     spec: _IntotoSpec
 
 
-_decode_body = msgspec.json.Decoder(_Dsse | _Intoto).decode
+_decode_body = msgspec.json.Decoder(_Dsse | _Intoto | _HashedRekord).decode
 
 
 def check_logged(bundle: Bundle, certificate: x509.Certificate, root: TrustedRoot) -> datetime:
@@ -86,16 +120,22 @@ def check_logged(bundle: Bundle, certificate: x509.Certificate, root: TrustedRoo
     :raises Invalid: it has not
     """
     entry = bundle.entry
-    log, at = root.logs.get(entry.log_id), datetime.fromtimestamp(entry.integrated_s, UTC)
-    if log is None or not log.period.has(at):
+    log = root.logs.get(entry.log_id)
+    if log is None:
         raise Invalid("its entry is in a transparency log that is not trusted")
-    if not entry.promise:
-        raise Invalid("its entry in the transparency log has no signed time (it may be of a log of a newer kind)")
-    if not log.key.has_signed(entry.promise, _promised(entry)):
+    if not entry.promise and not bundle.timestamps:
+        raise Invalid("neither the transparency log nor an authority has signed the time of its entry")
+    if entry.promise and not log.key.has_signed(entry.promise, _promised(entry)):
         raise Invalid("the transparency log has not signed the time of its entry")
-    if entry.proof is not None and (bundle.needs_proof or entry.proof.checkpoint):
+    needs_proof = bundle.needs_proof or not entry.promise
+    at = datetime.fromtimestamp(entry.integrated_s, UTC)
+    if not entry.promise:
+        at = signed_at(bundle.timestamps[0], bundle.signature, root)
+    if not log.period.has(at):
+        raise Invalid("its entry is in a transparency log that is not trusted")
+    if entry.proof is not None and (needs_proof or entry.proof.checkpoint):
         _check_proof(entry.body, entry.proof, log, entry.log_id)
-    elif bundle.needs_proof:
+    elif needs_proof:
         raise Invalid("it has no proof that the transparency log has its entry")
     _check_body(bundle, certificate)
     return at
@@ -157,6 +197,11 @@ def _check_body(bundle: Bundle, certificate: x509.Certificate) -> None:
     """Check that the entry is about the signature of the bundle. :raises Invalid: it is about something else"""
     try:
         body = _decode_body(bundle.entry.body)
+    except ERRORS:
+        raise Invalid("its entry in the transparency log is of a kind that is not known") from None
+    if isinstance(body, _HashedRekord):
+        return _check_hashed(bundle, certificate, body)
+    try:
         signed = _signed_by(body)
     except ERRORS:
         raise Invalid("its entry in the transparency log is of a kind that is not known") from None
@@ -166,6 +211,19 @@ def _check_body(bundle: Bundle, certificate: x509.Certificate) -> None:
         raise Invalid("its entry in the transparency log is about another statement")
     pem = certificate.public_bytes(Encoding.PEM)
     if [(signature, key.strip()) for signature, key in signed] != [(bundle.signature, pem.strip())]:
+        raise Invalid("its entry in the transparency log is about another signature")
+    return None
+
+
+def _check_hashed(bundle: Bundle, certificate: x509.Certificate, body: _HashedRekord) -> None:
+    """The same of an entry of Rekor 2, which has the digest of what the envelope signs."""
+    entry, signed = body.spec.hashed, encode_dsse(bundle.payload_type, bundle.payload)
+    if body.api_version != "0.0.2" or entry.data.algorithm != "SHA2_256":
+        raise Invalid("its entry in the transparency log is of a kind that is not known")
+    if entry.data.digest != hashlib.sha256(signed).digest():
+        raise Invalid("its entry in the transparency log is about another statement")
+    der = entry.signature.verifier.certificate.raw_bytes
+    if entry.signature.content != bundle.signature or der != certificate.public_bytes(Encoding.DER):
         raise Invalid("its entry in the transparency log is about another signature")
 
 

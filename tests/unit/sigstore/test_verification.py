@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -19,7 +20,9 @@ from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.provenance import verify_provenance as verify_npm
 from pkgrepo.formats.python.provenance import verify_provenance as verify_python
 from pkgrepo.repositories.attestations import AttestedFile
-from pkgrepo.sigstore.roots import public_root, read_trusted_root
+from pkgrepo.sigstore.bundles import read_bundle
+from pkgrepo.sigstore.roots import TrustedRoot, public_root, read_trusted_root
+from pkgrepo.sigstore.verification import verify
 from pkgrepo.storage.catalog.file_facts import Attested
 from tests.support.fulcio import extensions_of
 from tests.support.sigstore import BUNDLE, ISSUER, NOW, FakeSigstore, b64, npm_statement
@@ -196,7 +199,7 @@ def key_alone(bundle: dict[str, Any]) -> None:
         (other_signature, "has 2 signatures"),
         (other_kind, "of a kind that is not known"),
         (key_alone, "no certificate"),
-        (without("inclusionPromise"), "no signed time"),
+        (without("inclusionPromise"), "neither the transparency log nor an authority has signed the time"),
         (without("inclusionProof"), "no proof"),
         (without("inclusionProof", "checkpoint"), "has not signed the proof"),
         (without("logId"), "cannot be read"),
@@ -322,6 +325,71 @@ def test_a_document_with_another_byte_is_verified_or_refused(place: int, byte: i
     except Invalid:
         return
     assert found.repository == "https://github.com/trailofbits/pypi-attestations"
+
+
+STAGING = (DATA / "staging-rekor-2.sigstore.json").read_bytes()
+STAGED = "a0cfc71271d6e278e57cd332ff957c3f7043fdda354c4cbb190a30d56efa01bf"
+
+
+def verify_staged(bundle: Any, root: TrustedRoot | None = None) -> str:
+    """Verify a bundle with an entry of Rekor 2. Returns the issuer of the signer."""
+    root = root or read_trusted_root((DATA / "staging-trusted_root.json").read_bytes())
+    found = verify(read_bundle(json.dumps(bundle).encode()), root, {"sha256": STAGED}, "a.txt".__eq__)
+    return found.signer.says(8)
+
+
+def stamp_of(bundle: Any) -> dict[str, str]:
+    found: dict[str, str] = bundle["verificationMaterial"]["timestampVerificationData"]["rfc3161Timestamps"][0]
+    return found
+
+
+def test_an_entry_of_rekor_2_is_dated_by_a_timestamp_authority() -> None:
+    bundle = json.loads(STAGING)
+    assert verify_staged(bundle) == "https://token.actions.githubusercontent.com"
+    root = json.loads((DATA / "staging-trusted_root.json").read_bytes())
+    without_authority = read_trusted_root(json.dumps({**root, "timestampAuthorities": []}).encode())
+    with pytest.raises(Invalid, match="no timestamp authority that is trusted"):
+        verify_staged(bundle, without_authority)
+    for change, why in ((b"", "cannot be read"), (b"x" * 20_000, "has more than")):
+        stamp_of(bundle)["signedTimestamp"] = b64(change)
+        with pytest.raises(Invalid, match=why):
+            verify_staged(bundle)
+    del bundle["verificationMaterial"]["timestampVerificationData"]
+    with pytest.raises(Invalid, match="neither the transparency log nor an authority"):
+        verify_staged(bundle)
+
+
+def test_each_byte_of_a_timestamp_and_of_an_entry_of_rekor_2_counts() -> None:
+    bundle = json.loads(STAGING)
+    entry = bundle["verificationMaterial"]["tlogEntries"][0]
+    passed: dict[str, list[int]] = {"signedTimestamp": [], "canonicalizedBody": []}
+    for holder, key, step in ((stamp_of(bundle), "signedTimestamp", 1), (entry, "canonicalizedBody", 31)):
+        kept = holder[key]
+        data = base64.b64decode(kept)
+        for place in range(0, len(data), step):
+            holder[key] = b64(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+            with suppress(Invalid):
+                verify_staged(bundle)
+                passed[key].append(place)
+        holder[key] = kept
+    assert passed["canonicalizedBody"] == []
+    # The time, the signed attributes and the signature; versions and who the signer says it is are not read.
+    counting = {*range(69, 236), *range(345, 600), *range(612, 717)}
+    assert counting.isdisjoint(passed["signedTimestamp"])
+
+
+@given(st.binary(max_size=200) | st.integers(0, 716).flatmap(lambda at: st.tuples(st.just(at), st.binary(max_size=9))))
+@settings(max_examples=300, deadline=None)
+def test_whatever_a_timestamp_is_it_is_read_or_refused(change: bytes | tuple[int, bytes]) -> None:
+    bundle = json.loads(STAGING)
+    stamp = stamp_of(bundle)
+    data = base64.b64decode(stamp["signedTimestamp"])
+    if isinstance(change, tuple):
+        place, inserted = change
+        change = data[:place] + inserted + data[place + len(inserted) :]
+    stamp["signedTimestamp"] = b64(change)
+    with suppress(Invalid):
+        verify_staged(bundle)
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"[]", FAKE.root_text.replace(b"tlogs", b"logs"), b" " * 2_000_000])
