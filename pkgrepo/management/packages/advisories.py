@@ -92,9 +92,13 @@ def worst_of(known: OnPackage | None, sort: bytes) -> Worst | None:
     return said(Counter(each.severity for each in known.affecting(sort)), complete=known.complete)
 
 
-async def worst_of_packages(call: Call, keys: Sequence[str]) -> Mapping[str, Worst]:
-    """How many vulnerabilities versions of some packages have, by key; those of which it is not known are left out."""
-    place = call.repository
+async def worst_of_packages(call: Call, keys: Sequence[str], place: Repository | None = None) -> Mapping[str, Worst]:
+    """
+    How many vulnerabilities versions of some packages have, by key; those of which it is not known are left out.
+
+    The packages are those of a ``place``, or of the repository of the call.
+    """
+    place = place or call.repository
     state = await knowledge_of(call, place)
     if not state.loaded:
         return {}

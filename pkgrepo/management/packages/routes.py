@@ -17,6 +17,7 @@ from pkgrepo.management.packages import images
 from pkgrepo.management.packages.advisories import known_of_package, worst_of, worst_of_packages
 from pkgrepo.management.packages.contents import TreeEntry
 from pkgrepo.management.packages.image_contents import Platforms, platforms_of
+from pkgrepo.management.packages.merged import Held, find_held, is_merged, list_held, readable_members
 from pkgrepo.management.packages.records import contents_of, file_record, file_url, repository_url, version_record
 from pkgrepo.management.packages.refused import find_refusal
 from pkgrepo.management.packages.schema import (
@@ -77,7 +78,16 @@ AT_ONCE: Final = 500  # packages of a repository whose permissions are asked tog
 )
 @table.get("/package/<repository>/<package>", CONTENT_READERS, "Show a package")
 async def show_package(call: Call) -> PackageRecord:
-    """With the latest version, and the totals of its versions, files and downloads."""
+    """
+    With the latest version, and the totals of its versions, files and downloads.
+
+    Of a virtual repository it is that of the first member that has it, of those that the caller may read.
+    """
+    if is_merged(call):
+        held = await call.catalog.scan(find_held, await readable_members(call), call.package or "")
+        if held is None:
+            raise NotFound("package", call.package or "")
+        return (await _held_records(call, [held]))[0]
     found = await call.catalog.scan(find_package_summary, call.repository.id, call.package or "")
     if found is None:
         raise NotFound("package", call.package or "")
@@ -203,7 +213,7 @@ PART_ORDERS: Final[Mapping[str, Order[FileRecord]]] = both_ways(  # of manifests
     "package list REPOSITORY",
     options="query -q: q, limit",
     columns="PACKAGE: name | LATEST: latest | VERSIONS: versions:number | SIZE: size:size | "
-    "DOWNLOADS: downloads:number | CHANGED: updated_at:ago | FROM: route or 'here'",
+    "DOWNLOADS: downloads:number | CHANGED: updated_at:ago | FROM: route or member or 'here'",
     nothing="there are no such packages",
 )
 @table.get(
@@ -221,10 +231,20 @@ async def list_packages(call: Call) -> Page[PackageRecord]:
     """
     Pages are selected by cursor, or by page and per_page.
 
-    Who may read some packages of the repository, as a member of a project or with a token, gets these.
+    Who may read some packages of the repository, as a member of a project or with a token, gets these. A virtual
+    repository has those of its members that the caller may read, each name once, without a total.
     """
     repository_id, search, order = call.repository.id, call.query("q"), call.order(PACKAGE_ORDERS, "name")
     page_request, skip = call.page_request, 0
+    if is_merged(call):
+        if call.query("page") or call.query("per_page"):
+            raise Invalid("packages of a virtual repository have no numbered pages: use cursor and limit", "page")
+        after = page_request.after_position(order)
+        held = await call.catalog.scan(
+            list_held, await readable_members(call), after, page_request.limit + 1, search, order
+        )
+        records = {id(each): one for each, one in zip(held, await _held_records(call, held), strict=True)}
+        return page_request.page(held, lambda each: order.place(each.summary), lambda each: records[id(each)])
     if call.query("page") or call.query("per_page"):
         number, size = call.integer("page", 1, 1, MOST_PAGES), call.integer("per_page", 50, 1, MAX_LIMIT)
         page_request, skip = PageRequest(limit=size, cursor=None, count=True), (number - 1) * size
@@ -253,6 +273,22 @@ async def list_packages(call: Call) -> Page[PackageRecord]:
             total = count if not after else sum([len(some) async for some in _readable(call, search, order, ())])
     known = await worst_of_packages(call, [each.key for each in found])
     return page_request.page(found, order.place, lambda each: PackageRecord.of(each, known=known.get(each.key)), total)
+
+
+async def _held_records(call: Call, held: Sequence[Held]) -> list[PackageRecord]:
+    """The records of packages of members, with what is known of the vulnerabilities of each."""
+    by_member: dict[int, list[Held]] = {}
+    for each in held:
+        by_member.setdefault(each.member.id, []).append(each)
+    known = {
+        (some[0].member.id, key): worst
+        for some in by_member.values()
+        for key, worst in (await worst_of_packages(call, [each.summary.key for each in some], some[0].member)).items()
+    }
+    return [
+        PackageRecord.of(each.summary, known=known.get((each.member.id, each.summary.key)), member=each.member.path)
+        for each in held
+    ]
 
 
 async def _readable(

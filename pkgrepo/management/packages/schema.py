@@ -64,6 +64,9 @@ class PackageRecord(Record):
     severity: Annotated[str | None, meaning("The worst severity of the known vulnerabilities; null if not known.")] = (
         None
     )
+    member: Annotated[
+        str | None, meaning("Of a virtual repository, the path of the member that has it; null in others.")
+    ] = None
 
     measured = frozenset({"downloads"})
 

@@ -61,6 +61,9 @@ pages = PageTable()
 async def show_package(visit: Visit) -> Response:
     """The latest version of a package."""
     summary = await visit.api("GET", OF_PACKAGE)
+    if summary.member is not None:
+        storage, _, name = summary.member.partition("/")
+        return visit.redirect(PACKAGE, storage=storage, name=name, package=summary.name)
     latest = summary.latest
     if latest is None:
         listed = await visit.api("GET", f"{OF_PACKAGE}/versions", query={"limit": 1})
