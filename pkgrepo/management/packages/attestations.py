@@ -25,7 +25,7 @@ from pkgrepo.model import File
 from pkgrepo.repositories.attestations import AttestedFile, Attests
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.sigstore.roots import TrustedRoot
-from pkgrepo.storage.catalog.file_facts import Attested, attested_name, facts_of_package, name_of
+from pkgrepo.storage.catalog.file_facts import Attested, attested_name, facts_of_package, strong_names
 from pkgrepo.storage.catalog.packages.files import list_files_of_version
 from pkgrepo.untrusted.strict_json import check_value_count, decode_as
 
@@ -260,7 +260,7 @@ def _noted(r: Reader, format_: StoredFormat, package: str, files: Sequence[File]
     _, known = facts_of_package(r, format_.name, package)
     records = []
     for each in files:
-        names = (attested_name(name, each.path) for name in (f"sha256:{each.sha256}", name_of(each.digests, "")))
+        names = (attested_name(name, each.path) for name in strong_names({**each.digests, "sha256": each.sha256}))
         found = next((fact.attested for fact in map(known.get, names) if fact is not None and fact.attested), None)
         if found is not None:
             record = AttestationRecord(

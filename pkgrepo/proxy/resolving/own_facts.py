@@ -57,7 +57,6 @@ from pkgrepo.sigstore.bundles import LARGEST
 from pkgrepo.sigstore.roots import TrustedRoot, public_root
 from pkgrepo.storage.catalog.file_facts import (
     LOCKED,
-    STRONG,
     Attested,
     FileFacts,
     attested_name,
@@ -66,6 +65,7 @@ from pkgrepo.storage.catalog.file_facts import (
     names_of,
     note_facts,
     place_of,
+    strong_names,
 )
 from pkgrepo.storage.catalog.packages import files
 
@@ -213,7 +213,7 @@ class OwnFactsOfFiles:
             proxy, names = each.repository, names_of(each.source.digests, each.repository.id, each.source.path)
             known = any(wanted.is_in(judge.facts.get(name)) for name in names)
             # What has no digest may be another file by now: that is found out where it is kept.
-            if not known or not _strong_names(each.source.digests):
+            if not known or not strong_names(each.source.digests):
                 read = partial(self._read_listed, judge, each, wanted)
                 name, facts = await self._listed_in_flight.run((proxy.id, judge.rules.package, names[1], wanted), read)
                 judge = evolve(judge, facts={**judge.facts, name: facts})
@@ -389,7 +389,7 @@ class OwnFactsOfFiles:
         former = _digests_in(judge, place)
         if not version or not lasting:
             await self._note_digests(judge, place, found, found)
-        names = [place_of(judge.member.id, version)] if version else _strong_names(digests)
+        names = [place_of(judge.member.id, version)] if version else strong_names(digests)
         for name in names:
             await self._note_digests(judge, name, found, found | (_digests_in(judge, name) - former))
 
@@ -562,10 +562,6 @@ async def _of_entry(remote: RemoteFile, judge: Judge) -> Facts:
 
 def _name_of(remote: RemoteFile) -> str:
     return name_of(remote.source.digests, place_of(remote.repository.id, remote.source.path))
-
-
-def _strong_names(digests: Mapping[str, str]) -> Sequence[str]:
-    return [f"{each}:{digests[each].lower()}" for each in STRONG if each in digests]
 
 
 def of_former(judge: Judge, path: str, digests: Mapping[str, str]) -> bool:

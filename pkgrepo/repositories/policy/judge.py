@@ -22,7 +22,15 @@ from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Repository, RepositoryType, Version, VersionState
 from pkgrepo.repositories.attestations import Claim, Rank
 from pkgrepo.repositories.format import Companion, DerivedFrom, StoredFormat
-from pkgrepo.storage.catalog.file_facts import Attested, FileFacts, Known, attested_name, name_of, names_of, place_of
+from pkgrepo.storage.catalog.file_facts import (
+    Attested,
+    FileFacts,
+    Known,
+    attested_name,
+    names_of,
+    place_of,
+    strong_names,
+)
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.rows import to_ms
 
@@ -416,7 +424,7 @@ class Judge:
             compare=partial(self._comparisons.compare, main.path),
         )
         claim = self._claim_of(reader, version, main) if self._asks_trust and not facts.unreadable else None
-        return facts, [*dict.fromkeys((f"sha256:{main.sha256}", name_of(main.digests, "")))], claim
+        return facts, strong_names({**main.digests, "sha256": main.sha256}), claim
 
     def _claim_of(self, reader: Reader, version: Version, main: File) -> Claim:
         """What is claimed of a kept file: by the document that lists it, or by what is kept."""

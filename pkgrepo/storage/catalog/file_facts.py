@@ -89,7 +89,12 @@ _decode = msgspec.json.Decoder(FileFacts).decode
 
 def name_of(digests: Mapping[str, str], place: str) -> str:
     """The name of a file with these announced digests (hex, by algorithm); ``place`` is where it is found."""
-    return next((f"{each}:{digests[each].lower()}" for each in STRONG if each in digests), place)
+    return next(iter(strong_names(digests)), place)
+
+
+def strong_names(digests: Mapping[str, str]) -> list[str]:
+    """All names that a file with these digests (hex, by algorithm) may have been given by them."""
+    return [f"{each}:{digests[each].lower()}" for each in STRONG if each in digests]
 
 
 def place_of(repository_id: int, path: str) -> str:

@@ -15,6 +15,7 @@ from tests.support.memory_server import Stack, running_stacks
 from tests.support.npm_packages import make_publish, make_tarball
 from tests.support.python_packages import make_sdist
 from tests.support.sigstore import ISSUER, SLSA, FakeSigstore, npm_statement
+from tests.support.upstreams.messages import Answer
 from tests.support.upstreams.npm import NpmUpstream
 
 FAKE = FakeSigstore()
@@ -123,6 +124,25 @@ async def test_a_rehearsal_compares_with_all_that_an_upstream_lists(stack: Stack
         found = await stack.ok("POST", "/policy/rehearse?wait=true", {"rules": [FELL], "repository": "main/mirror"})
         assert [(each["version"], each["missing"]) for each in found["stored"]] == [("1.1.0", "")]
         assert [each["version"] for each in found["refused"]] == ["1.1.0"]
+
+
+async def test_what_a_rule_has_found_of_an_upstream_is_shown(stack: Stack) -> None:
+    with NpmUpstream() as up:
+        claim = {"attestations": {"provenance": {"predicateType": SLSA}}}
+        for number, version in enumerate(("1.0.0", "1.1.0"), 1):
+            tarball = up.add("widget", version, published=f"2026-08-0{number}T00:00:00.000Z", dist=claim)
+            body = json.dumps(FAKE.npm("widget", version, tarball)).encode()
+            up.serve(f"/-/npm/v1/attestations/widget@{version}", Answer(body=body))
+        config = {"type": "Proxy", "proxy": {"routes": [{"url": up.url, "name": "up"}]}, "policy": {"rules": [FELL]}}
+        await stack.add_repository("mirror", format="npm", config=config)
+        path = "/repositories/main/mirror/widget/-/widget-1.1.0.tgz"
+        assert (await stack.call("GET", path)).status == 200
+        await stack.assembly._proxies.settle()
+        (found,) = (await stack.ok("GET", "/package/main%2Fmirror/widget/versions/1.1.0/attestations"))["items"]
+        assert (found["verified"], found["source"], found["says"]) == (True, SOURCE, SLSA)
+        assert found["about"] == "widget/-/widget-1.1.0.tgz"
+        page = await stack.call("GET", "/ui/repositories/main/mirror/packages/widget/versions/1.1.0")
+        assert f"source {SOURCE}" in page.body.decode()
 
 
 async def test_what_was_promoted_is_known_by_its_digest(stack: Stack) -> None:

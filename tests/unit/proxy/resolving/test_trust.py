@@ -10,7 +10,7 @@ import pytest_twisted
 
 from pkgrepo.errors import UpstreamFailed
 from pkgrepo.formats.python.names import file_path
-from pkgrepo.model import Repository
+from pkgrepo.model import File, Repository
 from pkgrepo.proxy.resolving.serving import Want
 from pkgrepo.repositories.policy.refusals import RuleRefused
 from tests.support.proxy_world import ProxyWorld
@@ -183,6 +183,21 @@ async def test_files_that_were_kept_without_the_rule_are_verified(trusting: Prox
     mirror = trusting.now(mirror)
     await find(trusting, mirror, "1.0.0")
     assert "a file with other bytes" in await refusal(trusting, mirror, "1.1.0")
+
+
+async def test_an_attestation_is_fetched_once_for_all_repositories(trusting: ProxyWorld) -> None:
+    up = trusting.upstream()
+    publish(up, "1.0.0", 1, claims=True)
+    publish(up, "1.1.0", 2, claims=True)
+    mirrors = [await trusting.proxy(name, up, policy={"rules": [FELL]}) for name in ("one", "two")]
+    for mirror in mirrors:
+        for _ in range(2):
+            found = await trusting.files.find(mirror, "left", "left/-/left-1.1.0.tgz", want=Want.BYTES)
+            if not isinstance(found.file, File):
+                await trusting.proxies.fetching.finish(found.file)
+                await trusting.settle()
+            trusting.clock.advance(100_000)
+    assert up.count("/-/npm/v1/attestations/left@1.1.0") == 1
 
 
 async def test_a_rule_about_no_provenance_refuses_what_has_none(trusting: ProxyWorld) -> None:
