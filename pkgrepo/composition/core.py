@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,6 +36,7 @@ from pkgrepo.formats.raw.format import raw
 from pkgrepo.formats.rubygems.format import ruby
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.image_addresses import ImageAddresses
+from pkgrepo.gateway.publishing.stages import held_opening
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import Storage
 from pkgrepo.process.workers.peers import NoPeers, Peers
@@ -157,6 +158,7 @@ class Core:
             clock=self.clock,
             on_change=self.on_change,
             delay=self.batch_delay,
+            opening=partial(held_opening, self.formats),
         )
         self.retention = RetentionWork(self.context, self.content)
         self.collector = GarbageCollector(self.context, on_change=self.on_change)

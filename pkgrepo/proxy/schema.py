@@ -20,6 +20,7 @@ from pkgrepo.repositories.configuration import (
     check_retention,
 )
 from pkgrepo.repositories.policy.schema import ServingPolicy
+from pkgrepo.repositories.publish_policy import HostedPolicy
 from pkgrepo.untrusted.text import END, ONE_LINE, seconds_of
 
 from .route_schema import (
@@ -302,7 +303,7 @@ class MergingConfig(VirtualConfig, frozen=True, kw_only=True, tag=RepositoryType
     policy: Annotated[MergingPolicy | None, meaning("Rules for uploads and for the packages that are served.")] = None
 
 
-class OncePolicy(ServingPolicy, frozen=True):
+class OncePolicy(HostedPolicy, frozen=True):
     """The policy of formats whose files never change: what was deleted is not published again, unless this lets it."""
 
     reuse_deleted_names: Annotated[bool, meaning("The name of something that was deleted can be published again.")] = (

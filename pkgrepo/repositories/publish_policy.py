@@ -11,9 +11,19 @@ from pkgrepo.model.structs import meaning
 
 from .configuration import HostedConfig, PushRules
 from .policy.schema import ServingPolicy
+from .publish.bursts import Burst
 
 
-class PublishPolicy(ServingPolicy, frozen=True):
+class HostedPolicy(ServingPolicy, frozen=True):
+    """The part of the policy of every hosted repository that is about its publishers."""
+
+    burst: Annotated[
+        Burst | None,
+        meaning("When uploads are led to a stage that needs an approval; null for never. See Brakes in the book."),
+    ] = None
+
+
+class PublishPolicy(HostedPolicy, frozen=True):
     """
     Rules for what is published.
 

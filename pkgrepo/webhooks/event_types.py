@@ -26,6 +26,7 @@ EVENT_TYPES: Final[Mapping[str, str]] = {
     "package.promoted": "A version was copied or moved here from another repository.",
     "package.restored": "A version was restored from the trash.",
     "package.quarantined": "An image waits for a trusted signature before readers get it, a version for an approval.",
+    "package.held": "An upload waits for an approval, or was refused without one, since brakes hold its publisher.",
     "package.released": "An image or a version left the quarantine: readers get it now.",
     "package.denied": "A version was denied after a quarantine: nobody gets it.",
     "package.malware": "A record of the advisories says that versions which are, or were, here are malware.",

@@ -14,7 +14,7 @@ from pkgrepo.model.structs import meaning
 from pkgrepo.proxy import schema
 from pkgrepo.repositories import configuration
 from pkgrepo.repositories.images.push import fixed_tags
-from pkgrepo.repositories.policy.schema import ServingPolicy
+from pkgrepo.repositories.publish_policy import HostedPolicy
 from pkgrepo.untrusted.public_keys import KeyInvalid, parse_key
 
 # Tags that cosign and oras move with each signature or referrer.
@@ -35,7 +35,7 @@ class PushRules(configuration.PushRules, frozen=True):
     require_content_trust: Annotated[bool, meaning("Readers see an image only after it has a valid signature.")] = False
 
 
-class Policy(ServingPolicy, frozen=True):
+class Policy(HostedPolicy, frozen=True):
     """
     Rules for stored images.
 

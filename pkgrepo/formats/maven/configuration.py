@@ -13,7 +13,7 @@ from pkgrepo.proxy import schema
 from pkgrepo.proxy.route_schema import Text
 from pkgrepo.proxy.schema import ProxyConfig
 from pkgrepo.repositories import configuration
-from pkgrepo.repositories.policy.schema import ServingPolicy
+from pkgrepo.repositories.publish_policy import HostedPolicy
 
 CHECKSUM_SIZE: Final = 4096  # bytes of a checksum file, which may also have the name of its file
 PLUGIN_SIZE: Final = 4 * 1024 * 1024  # bytes of a plugin's descriptor, which describes each parameter of each goal
@@ -74,7 +74,7 @@ class HostedConfig(configuration.HostedConfig, frozen=True):
     deploy: Annotated[
         DeployRequirements | None, meaning("What every version in a bundle must have beside its POM.")
     ] = None
-    policy: Annotated[ServingPolicy | None, meaning("Rules for uploads and for the packages that are served.")] = None
+    policy: Annotated[HostedPolicy | None, meaning("Rules for uploads and for the packages that are served.")] = None
 
     def normalised(self) -> Self:
         """The configuration as it is stored. :raises Invalid: also if a key cannot be read"""

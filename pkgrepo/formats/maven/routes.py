@@ -163,7 +163,7 @@ async def _targets(context: Context[MavenCaches], request: Request, path: Path) 
     """
     services, repository = context.services, context.repository
     if repository.type is RepositoryType.HOSTED:
-        return [context]
+        return [member_context(context, request, repository)]
     await context.admit(request, Action.READ, Extent.SOME)
     target = path.of if isinstance(path, Checksum) else path
     snapshot = _is_snapshot(target)

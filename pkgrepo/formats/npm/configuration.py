@@ -10,10 +10,10 @@ from pkgrepo.model import Repository
 from pkgrepo.model.structs import meaning
 from pkgrepo.proxy.schema import MergingConfig, ProxyConfig
 from pkgrepo.repositories import configuration
-from pkgrepo.repositories.policy.schema import ServingPolicy
+from pkgrepo.repositories.publish_policy import HostedPolicy
 
 
-class Policy(ServingPolicy, frozen=True):
+class Policy(HostedPolicy, frozen=True):
     """
     Rules for publishing.
 

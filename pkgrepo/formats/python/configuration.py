@@ -9,10 +9,10 @@ import msgspec
 from pkgrepo.model.structs import meaning
 from pkgrepo.proxy.schema import MergingConfig, ProxyConfig
 from pkgrepo.repositories import configuration
-from pkgrepo.repositories.policy.schema import ServingPolicy
+from pkgrepo.repositories.publish_policy import HostedPolicy
 
 
-class Policy(ServingPolicy, frozen=True):
+class Policy(HostedPolicy, frozen=True):
     """
     Rules for uploads; all are off by default.
 

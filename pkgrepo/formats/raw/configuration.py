@@ -12,7 +12,7 @@ from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.model.structs import meaning
 from pkgrepo.proxy import schema
 from pkgrepo.repositories import configuration
-from pkgrepo.repositories.policy.schema import ServingPolicy
+from pkgrepo.repositories.publish_policy import HostedPolicy
 
 _PART: Final = r"(?![ .]*(/|$))[^/\x00-\x1f\x7f]+"  # of a path, which is not dots and blanks alone
 _Pattern = Annotated[str, msgspec.Meta(pattern=rf"^{_PART}(/{_PART})*$(?!\n)", max_length=LONGEST_PATH)]
@@ -35,7 +35,7 @@ IndexPages = Annotated[
 ]
 
 
-class Policy(ServingPolicy, frozen=True):
+class Policy(HostedPolicy, frozen=True):
     """Rules for what is published and served."""
 
     overwrite: Annotated[

@@ -17,7 +17,7 @@ who opened it                withdraw it, which is a rejection
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from attrs import evolve, frozen
@@ -114,7 +114,7 @@ async def prepare_stage(
     await services.access.require(identity, Action.WRITE, as_staged(target), package)
     if len(description) > LONGEST:
         raise Invalid(f"the description has more than {LONGEST} characters", "/description")
-    return make_opening(services, base, target, description, str(uuid.uuid4()))
+    return make_opening(services.formats, base, target, description, str(uuid.uuid4()))
 
 
 def as_staged(target: Repository) -> Repository:
@@ -122,11 +122,19 @@ def as_staged(target: Repository) -> Repository:
     return evolve(target, stage="", parent=target)
 
 
-def make_opening(services: Services, base: Repository, target: Repository, description: str, uid: str) -> Opening:
-    """A stage with an id that may be opened; the caller has checked the permissions."""
-    format_, staged_uid = services.formats[base.format], str(uuid.uuid4())
+def make_opening(
+    formats: Mapping[str, StoredFormat], base: Repository, target: Repository, description: str, uid: str
+) -> Opening:
+    """A stage with an id that may be opened; the caller has checked the permissions. ``formats`` are by name."""
+    format_, staged_uid = formats[base.format], str(uuid.uuid4())
     configs, overlay = _hosted_config(format_, target), _overlay_config(format_, base, staged_uid)
-    return Opening(base, target, description, configs, overlay, uid, staged_uid, Companions(services.formats))
+    return Opening(base, target, description, configs, overlay, uid, staged_uid, Companions(formats))
+
+
+def held_opening(formats: Mapping[str, StoredFormat], target: Repository) -> Opening:
+    """A stage for what brakes hold of a publisher, whoever that is."""
+    description = "uploads that policy.burst holds: look at them, and at who published them"
+    return make_opening(formats, target, target, description, str(uuid.uuid4()))
 
 
 async def open_stage(services: Services, opening: Opening, actor: Actor, inside: Inside | None = None) -> StageContents:

@@ -23,6 +23,7 @@ from pkgrepo.proxy.configuration import rules_of
 from pkgrepo.proxy.resolving.serving import UpstreamMember
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.proxy.virtual import publish_target
+from pkgrepo.repositories.publish.bursts import braked
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.untrusted.text import quoted
 
@@ -63,7 +64,7 @@ async def publish_context(context: Context[C], request: Request, folders: Folder
     :raises ReadOnly: no member takes publishes; only callers who may read the repository are told so
     """
     if context.repository.type is RepositoryType.HOSTED and context.repository.view is None:
-        return context
+        return _telling(context, request)
     await context.admit(request, Action.READ, Extent.SOME)
     return member_context(context, request, publish_target(context.services.registry, context.repository), folders)
 
@@ -88,9 +89,21 @@ def member_context(
 ) -> Context[C]:
     """The context of a repository that takes changes that are sent to that of ``context``."""
     if target is context.repository:
-        return context
+        return _telling(context, request)
     services = publishing_through(context.services, request, context.repository, folders)
-    return Context(services, target, context.caches)
+    return _telling(Context(services, target, context.caches), request)
+
+
+def _telling(context: Context[C], request: Request) -> Context[C]:
+    """The context of a repository, which tells a client if its upload waits for an approval."""
+    if braked(context.repository) is None:
+        return context
+
+    def tell(sentence: str) -> None:
+        request.notes += (sentence,)
+
+    services = evolve(context.services, content=context.services.content.telling(tell))
+    return Context(services, context.repository, context.caches)
 
 
 async def check_new_name(services: Services, request: Request, virtual: Repository, key: str, ask: Ask) -> None:

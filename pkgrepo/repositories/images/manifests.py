@@ -36,6 +36,7 @@ from pkgrepo.repositories.images.push import (
 )
 from pkgrepo.repositories.images.trash import keep_manifest, keep_tag
 from pkgrepo.repositories.images.trust import append_trust_events, update_trust
+from pkgrepo.repositories.publish.bursts import check_burst
 from pkgrepo.repositories.publish.owner_quotas import Added, check_owner_quotas
 from pkgrepo.repositories.publish.package_changes import append_package_event, bump_package_serial
 from pkgrepo.storage.catalog.blobs import blobs
@@ -56,11 +57,12 @@ def put_manifest(
 
     :raises ReferencesMissing: the image lacks what it refers to; :raises Invalid: a descriptor has another size
     :raises TagExists: a tag may not be moved; :raises TagConditionFailed: the condition on the first tag fails
-    :raises Forbidden: another pusher became the owner of the image meanwhile
+    :raises Forbidden: another pusher became the owner of the image meanwhile, or it needs an approval
     """
     actor.check(repository, image)
     new = push.manifest
     claim_packages(tx, repository, (image,), actor, now_ms)
+    check_burst(tx, repository, (image,), actor, now_ms)
     claimed = blobs.claim_blob(tx, repository.storage_id, push.blob, now_ms)
     package = ensure_image(tx, repository, image, now_ms)
     if push.alone is not None:

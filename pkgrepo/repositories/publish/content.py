@@ -22,6 +22,7 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from copy import copy
 from typing import Any, Protocol, Self, TypeVar, TypeVarTuple
 
+from attrs import evolve
 from twisted.logger import Logger, LogLevel
 
 from pkgrepo.concurrency.batches import BatchDelay
@@ -29,21 +30,25 @@ from pkgrepo.concurrency.services import spawn
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import QuotaExceeded, StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog, Reader, Transaction
-from pkgrepo.model import SYSTEM, Actor, BlobInfo, Repository, RepositoryType
-from pkgrepo.model.admission import Admitted
+from pkgrepo.model import SYSTEM, Actor, BlobInfo, NewFile, Repository, RepositoryType
+from pkgrepo.model.admission import Admitted, path_name
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.package_changes import if_active
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.storage.catalog.blobs import gc
 from pkgrepo.storage.catalog.rows import batches
+from pkgrepo.storage.catalog.server import stages
 from pkgrepo.storage.catalog.server.quotas import record_refusal
+from pkgrepo.storage.catalog.server.repositories import get_repository
 from pkgrepo.storage.catalog.server.reservations import Allowance
 
+from .bursts import Held, StageOpening, braked, count, lead_to_stage
 from .index import Indexer
 from .kept import Kept, KeptTogether
 from .owner_quotas import owner_allowances
-from .releases import Published, Release, publish_releases
+from .plain_files import Guard, PlainPut, put_plain_file
+from .releases import Published, PublishedTogether, Release, publish_releases
 from .room import Reservations, Room, read_allowances
 from .staged import Claim, Staged
 
@@ -52,6 +57,7 @@ log = Logger()
 DISCARDED = 100  # blobs that one transaction marks
 REFUSALS_EACH_MS = 3_600_000  # between two events about refusals of a repository by one limit
 MOST_REFUSALS = 1000
+MOST_NAMED = 5  # versions in a sentence
 
 Check = Callable[[Repository, str], Awaitable[None]]  # of the key of a package; what it raises refuses the publish
 
@@ -76,7 +82,11 @@ class ChangeListener(Protocol):
 
 
 class ContentWriter:
-    """The writer of what repositories contain. With a ``delay`` files are kept more at a time, and later."""
+    """
+    The writer of what repositories contain. With a ``delay`` files are kept more at a time, and later.
+
+    ``opening`` prepares the stage to which an upload is led that brakes hold; without it they are refused.
+    """
 
     def __init__(
         self,
@@ -87,7 +97,10 @@ class ContentWriter:
         clock: Clock,
         on_change: ChangeListener,
         delay: BatchDelay | None = None,
+        opening: Callable[[Repository], StageOpening] | None = None,
     ) -> None:
+        self._opening = opening
+        self._on_held: Callable[[str], None] = lambda _sentence: None
         self._catalog = catalog
         self._registry = registry
         self._stores = stores
@@ -102,6 +115,12 @@ class ContentWriter:
         """Return a writer that awaits ``check`` for each package before it publishes releases of clients."""
         other = copy(self)
         other._check = check  # noqa: SLF001 - its own class
+        return other
+
+    def telling(self, on_held: Callable[[str], None]) -> Self:
+        """Return a writer that tells ``on_held``, as a sentence, that an upload waits in a stage for an approval."""
+        other = copy(self)
+        other._on_held = on_held  # noqa: SLF001 - its own class
         return other
 
     async def check(self, repository: Repository, keys: Iterable[str]) -> None:
@@ -224,9 +243,41 @@ class ContentWriter:
     async def _publish(
         self, repository: Repository, releases: Sequence[Release], mine: Claim, actor: Actor, indexer: Indexer
     ) -> tuple[Published, ...]:
-        result = await self._write_claiming(mine, publish_releases, repository, releases, actor, indexer)
-        self._announce(repository, releases, result.releases, actor)
+        if braked(repository) is None:
+            result = await self._write_claiming(mine, publish_releases, repository, releases, actor, indexer)
+        else:
+            opening = None if self._opening is None else self._opening(repository)
+            result = await self._write_claiming(mine, publish_or_hold, repository, releases, actor, indexer, opening)
+        if result.held:
+            self._tell_held(repository, _names(releases), actor, result.held)
+            self._on_change(repository)
+        else:
+            self._announce(repository, releases, result.releases, actor)
         return result.releases
+
+    async def put_plain(
+        self,
+        repository: Repository,
+        new: NewFile,
+        staged: Staged,
+        overwrite: bool,
+        actor: Admitted,
+        guard: Guard | None = None,
+    ) -> PlainPut:
+        """Put a plain file of a client at its path; see L{put_plain_file}. Brakes count its folder as a package."""
+        given = new, overwrite, actor, guard
+        if braked(repository) is None:
+            return await self.change_with_blobs(put_plain_file, repository, staged, [new.blob], *given)
+        opening = None if self._opening is None else self._opening(repository)
+        put = await self.change_with_blobs(put_plain_or_hold, repository, staged, [new.blob], *given, opening)
+        if put.held:
+            self._tell_held(repository, new.path, actor, put.held)
+        return put
+
+    def _tell_held(self, repository: Repository, what: str, actor: Actor, uid: str) -> None:
+        where = f"{repository.path}+stage-{uid}"
+        log.warn("{what} of {user} waits in {stage}", what=what, user=actor.name or "nobody", stage=where)
+        self._on_held(f"{what} waits for an approval in the stage {uid} of {repository.path}")
 
     async def _keep(self, kept: Kept) -> Published:
         try:
@@ -291,6 +342,9 @@ class ContentWriter:
         try:
             whole = self._reservations.publishing(mine.reservations, if_active(command))
             result: C = await self._catalog.write(whole, repository, *args, self._clock.now_ms())
+        except Held as error:
+            await mine.delete()
+            raise await self._opened_for(error) from None
         except (StorageFull, StorageFailed):
             # It is unknown whether the transaction exists after a restart, so the copies stay. They are swept if no row
             # names them.
@@ -300,6 +354,18 @@ class ContentWriter:
             raise
         await mine.delete(result.surplus)
         return result
+
+    async def _opened_for(self, held: Held) -> Held:
+        """The refusal of an upload that cannot be led to a stage, with one that is open for it. Returns it."""
+        log.warn("an upload was refused: {error}", error=str(held))
+        if self._opening is None:
+            return held
+        opening = self._opening(held.repository)
+        uid = await self._catalog.write(
+            lead_to_stage, held.repository, held.brake, held.keys, opening, held.actor, self._clock.now_ms()
+        )
+        self._on_change(held.repository)
+        return Held(held.repository, held.keys, held.brake, held.actor, stage=uid)
 
     async def discard(self, repository: Repository, sha256s: Sequence[str], since_ms: int) -> None:
         """
@@ -330,9 +396,72 @@ class ContentWriter:
         self, command: Callable[[Transaction, Repository, *Ts, int], T], repository: Repository, *args: *Ts
     ) -> T:
         """Run a write command that changes a repository's content (see ``package_changes``), and call ``on_change``."""
-        result: T = await shield(self._catalog.write(if_active(command), repository, *args, self._clock.now_ms()))
+        try:
+            result: T = await shield(self._catalog.write(if_active(command), repository, *args, self._clock.now_ms()))
+        except Held as error:
+            raise await self._opened_for(error) from None
         self._on_change(repository)
         return result
+
+
+def publish_or_hold(
+    tx: Transaction,
+    repository: Repository,
+    releases: Sequence[Release],
+    actor: Admitted,
+    indexer: Indexer,
+    opening: StageOpening | None,
+    now_ms: int,
+) -> PublishedTogether:
+    """
+    Publish releases to a repository with brakes, or all of them to a stage of it.
+
+    :raises Held: they need an approval, and there is no stage; otherwise as L{publish_releases}
+    """
+    keys = list(dict.fromkeys(each.package_key for each in releases))
+    place, uid = _place(tx, repository, keys, opening, actor, now_ms)
+    return evolve(publish_releases(tx, place, releases, actor, indexer, now_ms), held=uid)
+
+
+def put_plain_or_hold(
+    tx: Transaction,
+    repository: Repository,
+    new: NewFile,
+    overwrite: bool,
+    actor: Admitted,
+    guard: Guard | None,
+    opening: StageOpening | None,
+    now_ms: int,
+) -> PlainPut:
+    """
+    Put a plain file into a repository with brakes, or into a stage of it.
+
+    :raises Held: it needs an approval, and there is no stage; otherwise as L{put_plain_file}
+    """
+    place, uid = _place(tx, repository, [path_name(new.path.rpartition("/")[0])], opening, actor, now_ms)
+    return evolve(put_plain_file(tx, place, new, overwrite, actor, guard, now_ms), held=uid)
+
+
+def _place(
+    tx: Transaction,
+    repository: Repository,
+    keys: Sequence[str],
+    opening: StageOpening | None,
+    actor: Admitted,
+    now_ms: int,
+) -> tuple[Repository, str]:
+    """The repository that takes what is published, and the id of its stage; empty if brakes do not hold it."""
+    brake = count(tx, repository, keys, actor, now_ms)
+    if brake is None:
+        return repository, ""
+    if opening is None:
+        raise Held(repository, keys, brake, actor)
+    uid = lead_to_stage(tx, repository, brake, keys, opening, actor, now_ms)
+    return get_repository(tx, stages.staged_id(tx, uid)), uid
+
+
+def _names(releases: Sequence[Release]) -> str:
+    return ", ".join(dict.fromkeys(f"{each.package_name} {each.version_text}" for each in releases[:MOST_NAMED]))
 
 
 def log_published(repository: Repository, package: str, version: str, actor: Actor, kind: str = "published") -> None:

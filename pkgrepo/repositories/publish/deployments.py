@@ -27,6 +27,7 @@ from pkgrepo.storage.catalog.server import stages
 from pkgrepo.storage.catalog.server.repositories import get_repository
 from pkgrepo.storage.catalog.server.stages import Stage
 
+from .bursts import check_burst
 from .index import Indexer
 from .releases import Published, Release, publish_releases
 
@@ -120,9 +121,11 @@ def publish_deployment(
 
     :raises Conflict: it is not being published (any more)
     :raises FileExists: or any error of L{publish_releases}; then nothing is published, and the state is unchanged
+    :raises Held: it needs an approval
     """
     _check_open(tx, repository, deployment_id, (DeploymentState.PUBLISHING,))
     guard(tx, now_ms)
+    check_burst(tx, repository, dict.fromkeys(each.package_key for each in releases), actor, now_ms)
     published = publish_releases(tx, repository, releases, actor, indexer, now_ms)
     uid = deployments.end_deployment(tx, deployment_id, DeploymentState.PUBLISHED, {}, now_ms, meta)
     _end_stage(tx, uid, stages.APPROVED, actor, now_ms, {each.package_key for each in releases}, plain)

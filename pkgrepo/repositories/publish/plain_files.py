@@ -30,13 +30,14 @@ class PlainPut:
     The result of a put: the file that is at the path now.
 
     ``replaced`` says whether another file was there; without ``changed`` the same bytes were there. ``surplus`` are
-    locators of copies that the catalog did not need.
+    locators of copies that the catalog did not need. ``held`` is the id of the stage to which brakes have led it.
     """
 
     file: File
     changed: bool
     replaced: bool
     surplus: tuple[str, ...] = ()
+    held: str = ""
 
 
 def put_plain_file(

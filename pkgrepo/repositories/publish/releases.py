@@ -83,9 +83,14 @@ class Published:
 
 @frozen
 class PublishedTogether:
-    """The results of several releases that were published in one transaction, in their order."""
+    """
+    The results of several releases that were published in one transaction, in their order.
+
+    ``held`` is the id of the stage to which brakes have led all of them; empty if they are published.
+    """
 
     releases: tuple[Published, ...]
+    held: str = ""
 
     @property
     def surplus(self) -> tuple[str, ...]:

@@ -89,7 +89,7 @@ async def stage_bundle(context: MavenContext, pusher: Pusher, deployment: Deploy
     permits = await _permits(as_stage(context), pusher.identity, [each.first for each in parts], pusher.actor)
     await _check_places(context, parts, permits)
     releases = await services.pools.cpu(releases_of, parts, permits)
-    opening = make_opening(services, repository, repository, deployment.name or "a bundle", deployment.uid)
+    opening = make_opening(services.formats, repository, repository, deployment.name or "a bundle", deployment.uid)
     async with services.content.stage(repository) as staged:
         plugins = [await new_list(staged, group, found) for group, found in plugins_of(parts).items()]
         await services.content.change_with_blobs(

@@ -23,7 +23,7 @@ from typing import Any
 
 from attrs import frozen
 
-from pkgrepo.errors import Conflict, DigestMismatch, FileBurned, FileExists, Forbidden, Invalid, PkgrepoError
+from pkgrepo.errors import Conflict, DigestMismatch, FileBurned, FileExists, Forbidden, Invalid, PkgrepoError, existing
 from pkgrepo.formats.maven.caches import MavenContext
 from pkgrepo.formats.maven.configuration import CHECKSUM_SIZE
 from pkgrepo.formats.maven.files import present_file
@@ -62,7 +62,7 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Action, Actor, BlobInfo, Extent, File, Identity, NewFile, Repository
-from pkgrepo.repositories.publish.plain_files import put_plain_file
+from pkgrepo.repositories.publish.releases import Published
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import checksum_claims, events, files, packages, versions
 from pkgrepo.storage.catalog.packages.files import has_tombstone
@@ -222,23 +222,28 @@ async def _publish(
     actor = permit.admitted
     published = await services.content.publish(context.repository, release, staged, actor, index_artifact)
     if pom is None or pom.packaging == PACKAGING:
-        await list_plugin(services, context.repository, target, push.identity, actor)
+        holder = await _holder(services, context.repository, published)
+        await list_plugin(services, holder, target, push.identity, actor)
     return published.changed
+
+
+async def _holder(services: Services, repository: Repository, published: Published) -> Repository:
+    """The repository that has what was published: that, or one of a stage to which brakes have led it."""
+    if all(each.repository_id == repository.id for each in published.files):
+        return repository
+    await services.registry.refresh()
+    found = services.registry.find_id(published.files[0].repository_id)
+    return existing(found, "stage", repository.path)
 
 
 async def _put_plain(
     context: MavenContext, request: Request, push: Push, target: PlainFile, staged: Staged, blob: BlobInfo
 ) -> bool:
     guard = partial(_guard, context, request=request, target=target, blob=blob, now_ms=context.services.clock.now_ms())
-    put = await context.services.content.change_with_blobs(
-        put_plain_file,
-        context.repository,
-        staged,
-        [blob],
-        NewFile(path=target.path, blob=blob, media_type=media_type(target.path)),
-        push.permit.overwrite,
-        push.permit.admitted,
-        guard,
+    new = NewFile(path=target.path, blob=blob, media_type=media_type(target.path))
+    permit = push.permit
+    put = await context.services.content.put_plain(
+        context.repository, new, staged, permit.overwrite, permit.admitted, guard
     )
     return put.changed and not put.replaced
 

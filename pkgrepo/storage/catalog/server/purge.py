@@ -112,6 +112,7 @@ def purge_repository(tx: Transaction, repository_id: int, limit: int = BATCH) ->
         uid = scalar(tx, "SELECT uid FROM repository WHERE id = ?", (repository_id,))
         tx.execute("DELETE FROM repository WHERE id = ?", (repository_id,))
         settings.remove(tx, settings.retention_key(str(uid)))
+        settings.remove_all(tx, settings.burst_prefix(str(uid)))
         remove_limits(tx, QuotaKind.REPOSITORY, repository_id)
     return left <= 0
 

@@ -43,6 +43,16 @@ def mirror_key(repository_uid: str) -> str:
     return f"mirror:{repository_uid}"
 
 
+def burst_prefix(repository_uid: str) -> str:
+    """What the keys begin with of what is remembered of the publishers of a repository."""
+    return f"burst:{repository_uid}:"
+
+
+def remove_all(tx: Transaction, prefix: str) -> None:
+    """Remove all keys that begin with a text, which does not end with the highest character."""
+    tx.execute("DELETE FROM setting WHERE key >= ? AND key < ?", (prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1)))
+
+
 def set_retention(tx: Transaction, rules: str | None) -> None:
     """Set the rules of retention that hold for every repository, as JSON; None removes them."""
     if rules is None:
