@@ -48,6 +48,7 @@ from pkgrepo.proxy.parts.supervisor import Supervisor
 from pkgrepo.proxy.purge import CacheLimits, CachePurge
 from pkgrepo.proxy.remote_files import Keeper, RemoteFile
 from pkgrepo.proxy.resolving.addressed_files import AddressedMembers
+from pkgrepo.proxy.resolving.attested_files import AttestedFiles
 from pkgrepo.proxy.resolving.histories import Histories
 from pkgrepo.proxy.resolving.lines import Lines
 from pkgrepo.proxy.resolving.own_facts import OwnFactsOfFiles
@@ -167,6 +168,18 @@ class ProxyParts:
         )
         addressed = AddressedFiles(context, keeper, self._mistrusted)
         self._root = root = core.trusted_root
+        inspect = Files(registry=core.registry, stores=core.stores).inspect
+        attested = AttestedFiles(
+            catalog=core.catalog,
+            clock=core.clock,
+            pool=core.pools.cpu,
+            formats=core.formats,
+            proxied=formats,
+            fetching=self.fetching,
+            documents=self.documents,
+            inspect=inspect,
+            root=root,
+        )
         own = OwnFactsOfFiles(
             catalog=core.catalog,
             clock=core.clock,
@@ -176,9 +189,8 @@ class ProxyParts:
             proxied=formats,
             fetching=self.fetching,
             addressed=addressed,
-            documents=self.documents,
-            root=root,
-            inspect=Files(registry=core.registry, stores=core.stores).inspect,
+            attested=attested,
+            inspect=inspect,
         )
         histories = Histories(
             catalog=core.catalog, documents=self.documents, formats=core.formats, proxied=formats, root=root

@@ -120,7 +120,7 @@ class _Root(msgspec.Struct, rename="camel"):
 
 
 def read_trusted_root(data: bytes) -> TrustedRoot:
-    """The trusted root in a JSON text (``dev.sigstore.trustroot.v1``). :raises Invalid: it is none"""
+    """The trusted root in a JSON text (``dev.sigstore.trustroot.v1``). :raises Invalid: it is another text"""
     if len(data) > LARGEST:
         raise Invalid(f"the trusted root has more than {LARGEST} bytes")
     try:

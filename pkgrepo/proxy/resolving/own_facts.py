@@ -20,7 +20,7 @@ is noted of it that a rule is about. If an upstream fails meanwhile, the request
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -29,23 +29,17 @@ from attrs import define, evolve, field, frozen
 from twisted.logger import Logger
 
 from pkgrepo.archives.inside import Inside, Shape
-from pkgrepo.archives.source import Source
 from pkgrepo.concurrency.pools import Pool
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.failure_log import FailureLog
 from pkgrepo.interfaces import ICatalog
-from pkgrepo.model import File, RepositoryType
+from pkgrepo.model import File
 from pkgrepo.proxy.addressed.files import AddressedFiles
 from pkgrepo.proxy.addressed.request import FileRequest
-from pkgrepo.proxy.caching.documents import Documents
 from pkgrepo.proxy.fetching import Fetching
 from pkgrepo.proxy.format import OwnFacts, Proxied
-from pkgrepo.proxy.parts.file import PartsFile
-from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.proxy.remote_files import RemoteFile
-from pkgrepo.proxy.trace import Trace
-from pkgrepo.repositories.attestations import AttestedFile, Attests
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.conditions import CONTENTS, INSIDE, TRUST, Facts
@@ -53,13 +47,9 @@ from pkgrepo.repositories.policy.facts import PUBLISHED, declared, digests_of
 from pkgrepo.repositories.policy.judge import Judge
 from pkgrepo.repositories.policy.rules import PackageRules
 from pkgrepo.repositories.policy.schema import Datum
-from pkgrepo.sigstore.bundles import LARGEST
-from pkgrepo.sigstore.roots import TrustedRoot, public_root
 from pkgrepo.storage.catalog.file_facts import (
     LOCKED,
-    Attested,
     FileFacts,
-    attested_name,
     described_name,
     name_of,
     names_of,
@@ -69,12 +59,12 @@ from pkgrepo.storage.catalog.file_facts import (
 )
 from pkgrepo.storage.catalog.packages import files
 
+from .attested_files import AttestedFiles, Inspect, beside
+
 MOST: Final = sys.maxsize
-ABSENT_MS: Final = 3600 * 1000  # how long it is known that an attestation is not there
 MOST_BEFORE: Final = 20  # files that are read for one that is asked for, beside itself
 
 About = Callable[[Judge], Awaitable[Facts]]  # what is known of a file, as a judge knows it
-Inspect = Callable[[Pool, int, File, Callable[[int | bytes], Any]], Awaitable[Any]]
 
 
 @frozen
@@ -108,7 +98,7 @@ class OwnFactsOfFiles:
     Reads them; ``formats`` and ``proxied`` are by name. ``inspect`` looks at the bytes of a kept file.
 
     Metadata are read in a ``pool``; what files have inside in ``inside``, where it keeps nobody else waiting.
-    Attestations are verified by ``root``.
+    Attestations are read by ``attested``.
     """
 
     _catalog: ICatalog
@@ -119,9 +109,8 @@ class OwnFactsOfFiles:
     _proxied: Mapping[str, Proxied]
     _fetching: Fetching
     _addressed: AddressedFiles
-    _documents: Documents
+    _attested: AttestedFiles
     _inspect: Inspect
-    _root: TrustedRoot = field(factory=public_root)
     _in_flight: SingleFlight[_Place, FileFacts] = field(factory=SingleFlight)
     _listed_in_flight: SingleFlight[_Place, tuple[str, FileFacts]] = field(factory=SingleFlight)
     _failures: FailureLog = field(
@@ -188,7 +177,7 @@ class OwnFactsOfFiles:
                 kept: File | None = await self._catalog.look(files.find_file, judge.member.id, path)
                 if kept is None:
                     return judge
-                return await self._of_kept(await self._attested_kept(judge, kept), kept, self.asked(judge))
+                return await self._of_kept(await self._attested.of_kept(judge, kept), kept, self.asked(judge))
             remote: RemoteFile | None = await find(path)
             if remote is None:
                 return judge
@@ -200,7 +189,7 @@ class OwnFactsOfFiles:
         self, judge: Judge, remote: RemoteFile, inside: frozenset[Datum], *, digests: bool, largest: int
     ) -> Judge:
         main = self._main_of(remote)
-        judge = await self._attested(judge, judge.facts_of_entry(remote.entry, remote.route), main.source.digests, main)
+        judge = await self._attested.of_listed(judge, main)
         both = [main, remote] if remote.source.path != main.source.path else [main]
         for each in both:
             missing = judge.rules.algorithms - each.source.digests.keys() if digests else ()
@@ -221,7 +210,7 @@ class OwnFactsOfFiles:
 
     async def of_kept(self, judge: Judge, file: File) -> Judge:
         """The judge, with what its rules ask of a file that is kept. It raises what ``of_listed`` raises."""
-        judge = await self._attested_kept(judge, file)
+        judge = await self._attested.of_kept(judge, file)
         own, data, unread = self._own(judge.member.format), self.asked(judge), frozenset[Datum]()
         if not data or own.of_versions:
             return evolve(judge, own=unread)
@@ -253,94 +242,6 @@ class OwnFactsOfFiles:
             read = partial(self._read_kept, judge, main, known, data)
             known = await self._in_flight.run((main.repository_id, judge.rules.package, name, wanted), read)
         return judge if known is None else evolve(judge, facts={**judge.facts, name: known})
-
-    async def _attested_kept(self, judge: Judge, file: File) -> Judge:
-        """The judge, with what the attestation of a kept file was found to be, if its rules ask for that."""
-        if not judge.own & TRUST:
-            return judge
-        main: File | None = file
-        if file.role is not None:
-            main = await self._catalog.look(files.find_file, file.repository_id, file.path.removesuffix(file.role))
-        if main is None:
-            return judge
-        facts: Facts = await self._catalog.look(judge.facts_of_kept, main)
-        return await self._attested(judge, facts, {**main.digests, "sha256": main.sha256}, main)
-
-    async def _attested(self, judge: Judge, facts: Facts, digests: Mapping[str, str], main: File | RemoteFile) -> Judge:
-        """The judge, with what the attestation of a file with these facts was found to be, if that decides."""
-        if not judge.own & TRUST or not judge.needs_attestation(facts) or not facts.versions:
-            return judge
-        path = main.path if isinstance(main, File) else main.source.path
-        name = attested_name(name_of(digests, place_of(judge.member.id, path)), path)
-        about = AttestedFile(judge.rules.package, facts.versions[0], path, digests)
-        read = partial(self._attest, judge, name, about, None if isinstance(main, File) else main)
-        known = await self._in_flight.run((judge.member.id, judge.rules.package, name, Wanted(TRUST)), read)
-        return evolve(judge, facts={**judge.facts, name: known})
-
-    async def _attest(self, judge: Judge, name: str, about: AttestedFile, remote: RemoteFile | None) -> FileFacts:
-        """Verify the attestation of a file, and note what it was found to be."""
-        attests = self._formats[judge.member.format].attests
-        assert attests is not None, "rules ask for what there is"
-        try:
-            found = await self._verify(judge, attests, about, remote)
-        except Invalid as error:
-            self._failures.failed(error, reason=f"{judge.member.path}/{about.path}: its attestation: {error}")
-            found = Attested(root=self._root.id, why=str(error))
-        if found is None:
-            until_ms = self._clock.now_ms() + ABSENT_MS
-            found = Attested(root=self._root.id, why="the attestation is not there", until_ms=until_ms)
-        facts = FileFacts(attested=found)
-        await self._note(judge, name, facts, shown=found.verified)
-        return facts
-
-    async def _verify(
-        self, judge: Judge, attests: Attests, about: AttestedFile, remote: RemoteFile | None
-    ) -> Attested | None:
-        """What an attestation is found to be; None if there is none. :raises Invalid: it is not verified"""
-        proxy, beside = judge.member, f"{about.path}{attests.suffix}"
-        kept: File | None = await self._catalog.look(files.find_file, proxy.id, beside)
-        ask = self._own(proxy.format).attestations if proxy.format in self._proxied else None
-        try:
-            if kept is None and proxy.type is RepositoryType.PROXY and ask is not None:
-                request = ask(about.package, about.version)
-                held = await self._documents.get(proxy, request, Trace())
-                read = partial(_in_top, self._own(proxy.format).attestations_in)
-                text = await self._documents.read(proxy, request, held, read)
-                found: Attested = await self._pool(attests.verify, text, about, self._root)
-                return found
-            if kept is None and proxy.type is RepositoryType.PROXY:
-                listed = await self._listed(judge, about.path) if remote is None else remote
-                source = None if listed is None else _beside(listed, beside)
-                kept = None if source is None else await self._fetching.finish(source)
-        except NotFound:
-            return None
-        if kept is None:
-            return None
-        if kept.size > LARGEST:
-            raise Invalid(f"it has more than {LARGEST} bytes")
-        size = kept.size
-        verified: Attested = await self._inspect(
-            self._pool,
-            kept.storage_id,
-            kept,
-            lambda content: attests.verify(Source(content, beside).read(0, size), about, self._root),
-        )
-        return verified
-
-    async def _listed(self, judge: Judge, path: str) -> RemoteFile | None:
-        """A file of a package at a path, as the document lists it that clients have got."""
-        request = self._proxied[judge.member.format].document_request(judge.rules.package)
-        held = await self._documents.find_served(judge.member, request)
-        if held is None:
-            return None
-        found: tuple[Entry, FileSource] | None = await self._documents.read(
-            judge.member, request, held, lambda parts: parts.find_path(path, request.section)
-        )
-        if found is None:
-            return None
-        document = held.document
-        entry, source = found
-        return RemoteFile(judge.member, judge.rules.package, document.route, source, entry, document.checked_ms)
 
     async def of_version(self, judge: Judge, request: FileRequest) -> Judge:
         """
@@ -401,7 +302,7 @@ class OwnFactsOfFiles:
     def _main_of(self, remote: RemoteFile) -> RemoteFile:
         """The file that a file is beside, which is judged in its place."""
         path = self._own(remote.repository.format).main_of(remote.source.path)
-        return _beside(remote, path) or remote
+        return beside(remote, path) or remote
 
     async def _read_listed(self, judge: Judge, remote: RemoteFile, wanted: Wanted) -> tuple[str, FileFacts]:
         """What is known then, and by which name: what another file says is known in this repository alone."""
@@ -426,7 +327,7 @@ class OwnFactsOfFiles:
     async def _description_of(self, remote: RemoteFile) -> File:
         """The first that the upstream has of the files that describe a file, kept."""
         own = self._own(remote.repository.format)
-        *others, last = [_beside(remote, path) for path in own.described_by(remote.source.path)]
+        *others, last = [beside(remote, path) for path in own.described_by(remote.source.path)]
         for each in filter(None, others):
             try:
                 return await self._fetching.finish(each)
@@ -552,10 +453,6 @@ def asked_of_files(rules: PackageRules, own: frozenset[Datum]) -> frozenset[Datu
     return (rules.needs | of_view) & own
 
 
-def _in_top(read: Callable[[Mapping[str, Any]], bytes], parts: PartsFile) -> bytes:
-    return read(parts.top)
-
-
 async def _of_entry(remote: RemoteFile, judge: Judge) -> Facts:
     return judge.facts_of_entry(remote.entry, remote.route)
 
@@ -584,10 +481,3 @@ def _digests_in(judge: Judge, name: str) -> frozenset[str]:
 def _unnamed(file: File) -> bool:
     """Whether the upstream announced no digest of a kept file."""
     return bool(file.attrs.get("unverified"))
-
-
-def _beside(remote: RemoteFile, path: str) -> RemoteFile | None:
-    """Another file of the same entry, if it has one at a path."""
-    found: Iterator[FileSource] = (each for each in remote.entry.files if each.path == path)
-    source = next(found, None)
-    return None if source is None else evolve(remote, source=source)
