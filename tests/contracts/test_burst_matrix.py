@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 import pytest_twisted
+from attrs import evolve
 
+from pkgrepo.auth.permissions.admission import Road, admit_server
+from pkgrepo.model import Actor
+from pkgrepo.repositories.publish.bursts import count
+from pkgrepo.storage.catalog.people.users import find_user_by_name
 from tests.support.matrix.checks import read
 from tests.support.matrix.specimens import SPECIMENS, Specimen, plain
 from tests.support.matrix.world import MatrixWorld, matrix_world
@@ -29,11 +34,33 @@ async def shows(world: MatrixWorld, specimen: Specimen, name: str) -> set[bool]:
     return found
 
 
+async def publish_another(world: MatrixWorld, name: str) -> None:
+    """Count another package of the publisher, as if it had been published in this hour."""
+
+    def command(tx: Any) -> None:
+        repository = world.stack.assembly.core.registry.find("main", name)
+        by = Actor(user_id=find_user_by_name(tx, "admin").id, address="192.0.2.1")
+        actor = evolve(admit_server(Road.IMPORT, repository, by), road="")
+        assert count(tx, repository, ["another"], actor, world.stack.assembly.core.clock.now_ms()) is None
+
+    await world.stack.assembly.core.registry.refresh()
+    await world.stack.assembly.core.catalog.write(command)
+
+
+@pytest.mark.parametrize(
+    ("burst", "why"),
+    [({"new_networks": True}, "has published nothing from"), ({"packages_per_hour": 1}, "more than 1 packages")],
+    ids=["network", "number"],
+)
 @pytest.mark.parametrize("specimen", SPECIMENS, ids=lambda specimen: specimen.id)
-async def test_what_brakes_hold_waits_in_a_stage(world: MatrixWorld, specimen: Specimen) -> None:
+async def test_what_brakes_hold_waits_in_a_stage(
+    world: MatrixWorld, specimen: Specimen, burst: dict[str, Any], why: str
+) -> None:
     stack, name = world.stack, await world.repository(specimen, "hosted", empty=True)
     place = f"/repository/main%2F{name}"
-    await stack.ok("PATCH", f"{place}/config/policy", {"burst": {"new_networks": True}})
+    await stack.ok("PATCH", f"{place}/config/policy", {"burst": burst})
+    if "packages_per_hour" in burst:
+        await publish_another(world, name)
     replies: list[Any] = []
 
     async def send(method: str, path: str, body: bytes, media_type: str) -> Any:
@@ -47,7 +74,7 @@ async def test_what_brakes_hold_waits_in_a_stage(world: MatrixWorld, specimen: S
     events = [json.loads(each)["data"] for each in listed]
     [stage] = (await stack.ok("GET", f"{place}/stages?state=open"))["items"]
     assert {each["stage"] for each in events} == {stage["id"]}
-    assert all("has published nothing from" in each["reason"] for each in events)
+    assert all(why in each["reason"] for each in events)
     if specimen.format == "docker":  # a push has several requests: no stage takes the last of them alone
         assert any(each.status == 403 and f"stage show {stage['id']}".encode() in each.body for each in replies)
         await specimen.publish(world.sender(f"{name}+stage-{stage['id']}"))

@@ -49,6 +49,14 @@ from pkgrepo.storage.catalog.server.quotas import Usage
 from pkgrepo.storage.catalog.server.trash import FOR_GOOD, TO_TRASH, Disposal, add_to_trash, keeps
 
 
+def take_manifest(
+    tx: Transaction, repository: Repository, image: str, push: Push, actor: Admitted, now_ms: int
+) -> Stored:
+    """Store what a client pushes; see L{put_manifest}. :raises Held: it needs an approval"""
+    check_burst(tx, repository, (image,), actor, now_ms)
+    return put_manifest(tx, repository, image, push, actor, now_ms)
+
+
 def put_manifest(
     tx: Transaction, repository: Repository, image: str, push: Push, actor: Admitted, now_ms: int
 ) -> Stored:
@@ -57,12 +65,11 @@ def put_manifest(
 
     :raises ReferencesMissing: the image lacks what it refers to; :raises Invalid: a descriptor has another size
     :raises TagExists: a tag may not be moved; :raises TagConditionFailed: the condition on the first tag fails
-    :raises Forbidden: another pusher became the owner of the image meanwhile, or it needs an approval
+    :raises Forbidden: another pusher became the owner of the image meanwhile
     """
     actor.check(repository, image)
     new = push.manifest
     claim_packages(tx, repository, (image,), actor, now_ms)
-    check_burst(tx, repository, (image,), actor, now_ms)
     claimed = blobs.claim_blob(tx, repository.storage_id, push.blob, now_ms)
     package = ensure_image(tx, repository, image, now_ms)
     if push.alone is not None:

@@ -27,7 +27,7 @@ from pkgrepo.http.responses import Fields, Refusal, Response
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Identity
 from pkgrepo.model.admission import Admitted
-from pkgrepo.repositories.images.manifests import put_manifest
+from pkgrepo.repositories.images.manifests import take_manifest
 from pkgrepo.repositories.images.push import Push, Reference, ReferencesMissing, TagCondition, TagExists
 from pkgrepo.repositories.publish.content import log_published
 from pkgrepo.storage.catalog.images.linked_blobs import find_linked
@@ -155,7 +155,7 @@ async def store_manifest(context: RegistryContext, call: Call, pushed: Pushed) -
     Store a manifest whose blobs the image has, and point its tags to it. Returns its digest.
 
     :raises Refusal: a referenced blob or manifest is missing, or a tag is immutable
-    :raises TagConditionFailed, Invalid, Forbidden: see L{put_manifest}
+    :raises TagConditionFailed, Invalid, Forbidden: see L{take_manifest}
     """
     try:
         return await _store(context, call, pushed)
@@ -170,7 +170,7 @@ async def _store(context: RegistryContext, call: Call, pushed: Pushed, level: in
     """
     Store a manifest, with what members of the virtual repository have of it. Returns its digest.
 
-    :raises ReferencesMissing, TagExists, TagConditionFailed, Invalid: see L{put_manifest}
+    :raises ReferencesMissing, TagExists, TagConditionFailed, Invalid: see L{take_manifest}
     """
     target, tags, services = call.target, pushed.tags, context.services
     actor, sparse = call.admitted, policy(target.repository).allow_sparse
@@ -198,7 +198,7 @@ async def _store(context: RegistryContext, call: Call, pushed: Pushed, level: in
             alone=target.alone,
         )
         await services.content.change_with_blobs(
-            put_manifest, target.repository, staged, [blob], target.image, push, actor
+            take_manifest, target.repository, staged, [blob], target.image, push, actor
         )
     log_published(target.repository, target.image, ", ".join(tags) or name, actor)
     return name
@@ -228,7 +228,7 @@ async def _read_body(request: Request) -> bytes:
 
 
 def has_content(r: Reader, target: Target, digest: str) -> bool:
-    """Whether an image has a manifest, or a blob that an index lists like one, see L{put_manifest}."""
+    """Whether an image has a manifest, or a blob that an index lists like one, see L{take_manifest}."""
     where = (target.repository.storage_id, target.repository.id, target.image, digest)
     return find_manifest(r, *where) is not None or find_linked(r, *where) is not None
 
