@@ -87,7 +87,7 @@ class Mirror:
 
 def make_refresh(core: Core, config: Config, mirror: Mirror) -> AdvisoryRefresh:
     """The work of the job that loads the export."""
-    return AdvisoryRefresh(core.context, config.advisories.source, mirror.download)
+    return AdvisoryRefresh(core.context, config.advisories.source, mirror.download, core.downloads.flush)
 
 
 def _open(path: Path) -> IO[bytes]:

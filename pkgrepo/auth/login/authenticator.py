@@ -167,7 +167,11 @@ class Authenticator:
         return self._enter(await self._verify(credentials, (digest, address), report), address, client)
 
     def _reporter(self, address: str, client: str, road: str) -> Callable[[Token], None]:
-        return lambda token: self._on_canary(token, address, client, road)
+        def report(token: Token) -> None:
+            self._uses.note(token.id, address, client)
+            self._on_canary(token, address, client, road)
+
+        return report
 
     async def _verify(
         self, credentials: Credentials, flight: tuple[bytes, str], report: Callable[[Token], None]

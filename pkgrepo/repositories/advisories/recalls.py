@@ -8,7 +8,7 @@ rule that refuses it does not wait for this: it holds from the commit on that st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from typing import Final
 
@@ -25,9 +25,15 @@ from pkgrepo.storage.catalog.advisories import find_load
 from pkgrepo.storage.catalog.download_log import Question, count_fetches
 from pkgrepo.storage.catalog.recalls import MOST_PLACES, MOST_RECALLS, MOST_VERSIONS, Hit, Key, Place, Recall
 
+LATE_MS: Final = 30_000  # after which downloads that other processes had in memory are in the log
 NAMED: Final = 3  # repositories in a line of the log
 
 log = Logger()
+Flush = Callable[[], Awaitable[object]]
+
+
+async def nothing_to_write() -> None:
+    """Write no downloads."""
 
 
 @define
@@ -41,9 +47,10 @@ class _Found:
 class MalwareRecalls(MaintenanceWork):
     """Compares what is in repositories with records of malware, those of the export ``source``."""
 
-    def __init__(self, context: MaintenanceContext, source: str) -> None:
+    def __init__(self, context: MaintenanceContext, source: str, flush: Flush) -> None:
         super().__init__(context)
         self.source = source
+        self._flush = flush
 
     async def check(self) -> None:
         """Open and clear recalls, if the records have changed since the last time."""
@@ -52,8 +59,10 @@ class MalwareRecalls(MaintenanceWork):
             return
         stored = await self._catalog.look(recalls.read_recalls)
         if stored.checked == loaded.changes:
+            await self._count_again(stored.recalls)
             return
         await self._registry.refresh()
+        await self._flush()
         found = await self._find()
         known = [each.key for each in stored.recalls if each.is_open]
         new = [each for key, each in found.items() if key not in known]
@@ -79,6 +88,19 @@ class MalwareRecalls(MaintenanceWork):
         for key in cleared:
             log.warn("malware: {advisory} about {package} was withdrawn", advisory=key[0], package=key[2])
 
+    async def _count_again(self, every: Sequence[Recall]) -> None:
+        """Count once more who fetched what recalls are about: other processes write downloads seconds later."""
+        before_ms = self._clock.now_ms() - LATE_MS
+        counts = {
+            each.key: await self._count(
+                each.ecosystem, each.package_key, [one for place in each.places for one in place.versions]
+            )
+            for each in every
+            if each.is_open and not each.counted and each.opened_ms < before_ms
+        }
+        if counts:
+            await self._catalog.write(recalls.put_counts, counts)
+
     async def _find(self) -> dict[Key, _Found]:
         """The records of malware about what is stored, or was fetched."""
         formats = {each.ecosystem.name: each for each in self._context.formats.values() if each.ecosystem is not None}
@@ -101,20 +123,8 @@ class MalwareRecalls(MaintenanceWork):
 
     async def _recall(self, found: _Found) -> Recall:
         advisory = found.hit.advisory
-        format_ = next(
-            each
-            for each in self._context.formats.values()
-            if each.ecosystem is not None and each.ecosystem.name == advisory.ecosystem
-        )
-        names = FetchedNames(self._context.formats, self._registry.all())
         versions = {one for some in found.versions.values() for one in some}
-        question = Question(
-            format=format_.name,
-            packages=[advisory.package],
-            versions=names.versions([format_.name], versions),
-            copies=names.copies(names.every, [advisory.package], versions),
-        )
-        totals = await self._catalog.scan(partial(_count, question))
+        totals = await self._count(advisory.ecosystem, advisory.package, versions)
         return Recall(
             advisory=advisory.id,
             ecosystem=advisory.ecosystem,
@@ -130,6 +140,23 @@ class MalwareRecalls(MaintenanceWork):
             anonymous=totals[1],
             blocked=self._registry.policy.malware is not None,
         )
+
+    async def _count(self, ecosystem: str, package: str, versions: Collection[str]) -> tuple[int, int]:
+        """How many users and tokens have fetched versions of a package (a key), and how often anonymous clients."""
+        format_ = next(
+            each
+            for each in self._context.formats.values()
+            if each.ecosystem is not None and each.ecosystem.name == ecosystem
+        )
+        names = FetchedNames(self._context.formats, self._registry.all())
+        question = Question(
+            format=format_.name,
+            packages=[package],
+            versions=names.versions([format_.name], versions),
+            copies=names.copies(names.every, [package], versions),
+        )
+        found: tuple[int, int] = await self._catalog.scan(partial(_count, question))
+        return found
 
 
 def _affects(format_: StoredFormat, hit: Hit) -> bool:

@@ -49,7 +49,7 @@ from pkgrepo.storage.catalog.sent_advisories import changed_at
 from pkgrepo.storage.catalog.server.jobs import JobRunning
 
 from .exports import MOST_NOTED, Batch, exported_ms, read_batches, validator_of
-from .recalls import MalwareRecalls
+from .recalls import Flush, MalwareRecalls, nothing_to_write
 from .records import READER, Record, read_record
 
 KIND: Final = "advisories"  # of the job
@@ -82,9 +82,15 @@ def is_address(source: str) -> bool:
 
 
 class AdvisoryRefresh:
-    """Loads the export at ``source``: the path of a folder or a zip, or the address of a zip; empty: there is none."""
+    """
+    Loads the export at ``source``: the path of a folder or a zip, or the address of a zip; empty: there is none.
 
-    def __init__(self, context: MaintenanceContext, source: str, download: Download) -> None:
+    ``flush`` writes the downloads that this process has in memory.
+    """
+
+    def __init__(
+        self, context: MaintenanceContext, source: str, download: Download, flush: Flush = nothing_to_write
+    ) -> None:
         self.source = source
         self.ecosystems = {
             each.ecosystem.name: each.ecosystem for each in context.formats.values() if each.ecosystem is not None
@@ -93,7 +99,7 @@ class AdvisoryRefresh:
         self._pools = context.pools
         self._clock = context.clock
         self._download = download
-        self.recalls = MalwareRecalls(context, source)
+        self.recalls = MalwareRecalls(context, source, flush)
 
     async def take(self, data: bytes) -> Record:
         """

@@ -47,8 +47,9 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True):
     """
     Malware in repositories, by the record of an advisory database.
 
-    ``clients`` have fetched it, and anonymous ones beside them so often, up to the time at which it was opened. It is
-    ``blocked`` if the server refuses it by itself. ``cleared_ms`` is when the record was withdrawn, 0 for never.
+    ``clients`` have fetched it, and anonymous ones beside them so often, up to the time at which it was opened; they
+    are ``counted`` once all processes have written what was fetched until then. It is ``blocked`` if the server refuses
+    it by itself. ``cleared_ms`` is when the record was withdrawn, 0 for never.
     """
 
     advisory: str
@@ -60,6 +61,7 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True):
     places: Sequence[Place]
     clients: int = 0
     anonymous: int = 0
+    counted: bool = False
     blocked: bool = True
     cleared_ms: int = 0
 
@@ -115,6 +117,23 @@ def put_recalls(
     ]
     append_events(tx, events, SYSTEM, now_ms)
     return new
+
+
+def put_counts(tx: Transaction, counts: Mapping[Key, tuple[int, int]]) -> None:
+    """Keep how many have fetched what some open recalls are about."""
+    stored = read_recalls(tx)
+    kept = [
+        msgspec.structs.replace(
+            each,
+            clients=max(each.clients, counts[each.key][0]),
+            anonymous=max(each.anonymous, counts[each.key][1]),
+            counted=True,
+        )
+        if each.is_open and each.key in counts
+        else each
+        for each in stored.recalls
+    ]
+    settings.put(tx, RECALLS, msgspec.json.encode(Recalls(stored.checked, kept)).decode())
 
 
 def _events(kind: str, recall: Recall) -> list[NewEvent]:
