@@ -132,10 +132,10 @@ async def check_cell(world: World, specimen: Specimen, kind: str, rule: RuleKind
     if kind in (*STORED, "warm"):
         await fetch_all(world, specimen, name, kind)
     await world.set_rules(name, {"name": "no", "reason": REASON, "match": rule.match(specimen, kind)})
-    if kind == "listed":
+    if kind == "listed" or (kind in STORED and rule.name in specimen.read_late):
         for path in documents_of(specimen, kind):
             assert (await read(world, name, path)).status in (200, 403, 404, 451), path
-    elif kind in STORED and rule.name != "label":  # labels are read when somebody asks for a manifest
+    elif kind in STORED:
         await check_documents(world, specimen, name, kind, rule)
     await check_files(world, specimen, name, kind, rule)
     await world.settle()

@@ -40,6 +40,10 @@ def _scripts(_specimen: Specimen, item: Item) -> bool:
     return item.scripts is True
 
 
+def _has_pth(specimen: Specimen) -> bool:
+    return any(each.pth for each in specimen.items)
+
+
 def _first(specimen: Specimen, item: Item) -> bool:
     """Whether it has what the version before does not have: of Python source distributions always have scripts."""
     return item.pth or (item.scripts is True and item.version == BAD and specimen.format != "python")
@@ -73,9 +77,14 @@ RULES = (
         _scripts,
         lambda each: each.looked_into,
     ),
-    RuleKind("pth", lambda *_: {"contents": ["pth"]}, lambda _, item: item.pth, lambda each: each.format == "python"),
+    RuleKind("pth", lambda *_: {"contents": ["pth"]}, lambda _, item: item.pth, _has_pth),
     RuleKind("no_provenance", lambda *_: {"trust": "none"}, _every, lambda each: each.format in ("npm", "python")),
-    RuleKind("differs", lambda *_: {"differs": ["install_script", "pth"]}, _first, lambda each: each.looked_into),
+    RuleKind(
+        "differs",
+        lambda *_: {"differs": ["install_script", "pth"]},
+        _first,
+        lambda each: each.looked_into or _has_pth(each),
+    ),
     RuleKind("trust_fell", lambda *_: {"trust": "fell"}, _bad, lambda each: each.format in ("npm", "python")),
     RuleKind("later", lambda *_: {"published_after": "2000-01-01T00:00:00Z"}, _every),
     RuleKind("age", lambda *_: {"age_days": 7}, _every),

@@ -61,7 +61,8 @@ class Specimen:
     first digest. ``newest`` are documents that name only the highest version that is left, those ``of_upstream`` in a
     proxy only that of its upstream. ``upstream`` is behind the address of a repository that is an upstream.
     ``only_hosted`` are documents of what is stored, which proxies do not have, and those ``withheld`` do not exist
-    where a rule is about the package. Only repositories of the ``kinds`` have the specimen. Rules may ask for what the
+    where a rule is about the package. What rules of the kinds in ``read_late`` ask for is read when a file is asked
+    for, also of what is hosted. Only repositories of the ``kinds`` have the specimen. Rules may ask for what the
     files have inside if they are ``looked_into``.
     """
 
@@ -81,6 +82,7 @@ class Specimen:
     kinds: tuple[str, ...] = ("hosted", "cold", "listed", "warm", "virtual", "around")
     labels: bool = False
     looked_into: bool = False
+    read_late: tuple[str, ...] = ()
     id: str = field(default=Factory(lambda self: self.format, takes_self=True))
 
     @property
@@ -338,7 +340,11 @@ CARGO = Specimen(
 
 # conda
 
-CONDAS = {version: make_conda("evil-tool", version, license=LICENCES[version]) for version in LICENCES}
+CONDA_FILES = {GOOD: (), BAD: (("lib/python3.12/site-packages/evil.pth", b"import evil\n"),)}
+CONDAS = {
+    version: make_conda("evil-tool", version, license=LICENCES[version], payload=[*CONDA_FILES[version]])
+    for version in LICENCES
+}
 
 
 async def _publish_conda(send: Send) -> None:
@@ -358,6 +364,7 @@ CONDA = Specimen(
             (sha256(data),),
             None,
             LICENCES[version],
+            pth=version == BAD,
         )
         for version, data in CONDAS.items()
     ),
@@ -367,6 +374,7 @@ CONDA = Specimen(
         f"{SHARD}/noarch",
     ),
     newest=("/noarch/current_repodata.json",),
+    read_late=("pth", "differs"),
     of_upstream=("/noarch/current_repodata.json",),
 )
 
@@ -577,6 +585,7 @@ CONTAINER = Specimen(
     documents=("/v2/evil/tool/tags/list",),
     abouts=("/v2/evil/tool/referrers/sha256:{digest}",),
     labels=True,
+    read_late=("label",),
 )
 
 SPECIMENS: Sequence[Specimen] = (NPM, PYTHON, RUBY, CARGO, CONDA, HELM, JAVA, GO, RAW, CONTAINER)

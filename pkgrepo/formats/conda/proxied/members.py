@@ -234,7 +234,8 @@ class ChannelState:
     What a document is made of: ``stamp`` differs whenever that does.
 
     ``hosted`` are all hosted members; the first of their stamps differs whenever they have other names, the second one
-    whenever they have other content. ``upstreams`` are those with the folder, and ``asked`` is all that was said.
+    whenever they have other content, or with ``reads_hosted`` when more is known of files. ``upstreams`` are those with
+    the folder, and ``asked`` is all that was said.
     """
 
     stamp: Hashable
@@ -242,6 +243,7 @@ class ChannelState:
     hosted: Sequence[Repository]
     upstreams: Sequence[Upstream]
     asked: Sequence[tuple[Repository, Answered]]
+    reads_hosted: bool = False
 
     @property
     def cacheable(self) -> bool:
@@ -275,7 +277,7 @@ class ChannelState:
         serials = {each.facts_serial for each in self.upstreams if _asks_files(each.member)}
         if serials and serials != {serial_of_format(reader, self.upstreams[0].proxy.format)}:
             return False
-        return _hosted_stamp(reader, self.hosted) == self.hosted_stamp
+        return _hosted_stamp(reader, self.hosted, self.reads_hosted) == self.hosted_stamp
 
 
 async def find_members(
@@ -292,7 +294,8 @@ async def find_members(
     config_serial = services.registry.serial  # before the configuration is read
     ways = services.proxy.resolver.ways(repository)
     hosted = [each.repository for each in ways if each.repository.type is RepositoryType.HOSTED]
-    hosted_stamp = await services.catalog.look(_hosted_stamp, hosted)
+    reads = any(_asks_files(each) for each in ways if each.repository.type is RepositoryType.HOSTED)
+    hosted_stamp = await services.catalog.look(_hosted_stamp, hosted, reads)
     upstreams: list[Upstream] = []
     asked: list[tuple[Repository, Answered]] = []
     for member in ways:
@@ -319,7 +322,7 @@ async def find_members(
             serial = await services.catalog.look(serial_of_format, proxy.format)
         upstreams.append(Upstream(member, records, last, serial))
     stamp = (config_serial, tuple(each.stamp for each in upstreams), hosted_stamp)
-    return ChannelState(stamp, hosted_stamp, hosted, upstreams, asked)
+    return ChannelState(stamp, hosted_stamp, hosted, upstreams, asked, reads)
 
 
 async def _ask(
@@ -353,6 +356,7 @@ def _questions(subdir: str, document: str) -> Sequence[DocumentRequest]:
     return (repodata_question(subdir),)
 
 
-def _hosted_stamp(reader: Reader, hosted: Sequence[Repository]) -> tuple[Hashable, Hashable]:
+def _hosted_stamp(reader: Reader, hosted: Sequence[Repository], reads: bool) -> tuple[Hashable, Hashable]:
     names = tuple((each.id, repositories.names_serial(reader, each.id)) for each in hosted)
-    return names, tuple((each.id, repositories.content_serial(reader, each.id)) for each in hosted)
+    read = serial_of_format(reader, hosted[0].format) if reads else 0
+    return names, (read, *((each.id, repositories.content_serial(reader, each.id)) for each in hosted))
