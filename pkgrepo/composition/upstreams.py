@@ -195,7 +195,7 @@ class ProxyParts:
         histories = Histories(
             catalog=core.catalog, documents=self.documents, formats=core.formats, proxied=formats, root=root
         )
-        self._lines = lines = Lines(documents=self.documents, formats=formats)
+        self._lines = lines = Lines(catalog=core.catalog, documents=self.documents, formats=formats)
         self.judges = judges = PolicyJudges(
             core.catalog, core.clock, core.formats, core.advisories, formats, histories, lines
         )

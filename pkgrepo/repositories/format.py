@@ -110,12 +110,14 @@ class VersionKinds:
     """
     What rules of retention, and lists, ask about the text of a version.
 
-    ``sort`` is its sort key, and raises ``Invalid``. Of a version that is a ``snapshot``, ``build`` is the name of the
+    ``sort`` is its sort key, and raises ``Invalid``. Versions that are ``self_dated`` say themselves when they were
+    published, by which they are not put in order. Of a version that is a ``snapshot``, ``build`` is the name of the
     build that a file with these attributes belongs to, None for one of no build.
     """
 
     sort: Callable[[str], bytes]
     prerelease: Callable[[str], bool]
+    self_dated: bool = False
     snapshot: Callable[[str], bool] = lambda _text: False
     build: Callable[[Mapping[str, Any]], str | None] = lambda _attrs: None
 

@@ -91,7 +91,7 @@ def conda() -> Format:
         rights=HYPHENATED,
         version_key=version_key,
         index=index_package,
-        versions=VersionKinds(sort=sort_key, prerelease=is_prerelease),
+        versions=VersionKinds(sort=sort_key, prerelease=is_prerelease, self_dated=True),
         purls=_purls,
         accepts=accepts,
         ranges=RANGES,

@@ -172,16 +172,17 @@ class OwnFactsOfFiles:
         """The judge, with what its rules ask of another file of the package, if that can be had."""
         find = None if judge.line is None else judge.line.find
         inside = self.asked(judge) & INSIDE
+        found: RemoteFile | File | None
         try:
             if find is None:
-                kept: File | None = await self._catalog.look(files.find_file, judge.member.id, path)
-                if kept is None:
-                    return judge
-                return await self._of_kept(await self._attested.of_kept(judge, kept), kept, self.asked(judge))
-            remote: RemoteFile | None = await find(path)
-            if remote is None:
+                found = await self._catalog.look(files.find_file, judge.member.id, path)
+            else:
+                found = await find(path)
+            if isinstance(found, RemoteFile):
+                return await self._of_listed(judge, found, inside, digests=False, largest=largest)
+            if found is None:
                 return judge
-            return await self._of_listed(judge, remote, inside, digests=False, largest=largest)
+            return await self._of_kept(await self._attested.of_kept(judge, found), found, self.asked(judge))
         except NotFound:
             return judge
 

@@ -74,6 +74,8 @@ class Comparisons:
             try:
                 found = self._found.get((place, at_ms)) or self._compare(place, its, at_ms)
             except _Before as error:
+                if any(error.path == each for each, _ in waiting):  # which the order of a line does not let be
+                    self._found[error.path, at_ms] = UNKNOWN
                 waiting.append((error.path, error.facts))
                 continue
             self._found[place, at_ms] = found
@@ -95,7 +97,7 @@ class Comparisons:
 
     def _with_line(self, line: Line, path: str, facts: Facts, at_ms: int) -> Compared:
         first = line.whole
-        for peer in line.before(facts.versions[0], path):
+        for peer in line.before(facts.versions[0], path, facts.published_ms):
             its, first = self._judge.of_peer(peer, partial(self._known, peer.path)), False
             if self._judge.lacks(peer, its):
                 return evolve(UNKNOWN, lacking=peer.path)

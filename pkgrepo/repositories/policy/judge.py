@@ -19,7 +19,7 @@ from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import Invalid
 from pkgrepo.failure_log import FailureLog
 from pkgrepo.interfaces import Reader
-from pkgrepo.model import File, Repository, RepositoryType, Version, VersionState
+from pkgrepo.model import File, Repository, RepositoryType, Version
 from pkgrepo.repositories.attestations import Claim, Rank
 from pkgrepo.repositories.format import Companion, DerivedFrom, StoredFormat
 from pkgrepo.storage.catalog.file_facts import (
@@ -443,7 +443,7 @@ class Judge:
         by_id = {} if package is None else {each.id: each for each in versions.list_versions(reader, package.id)}
         for each in () if package is None else files.files_of_package(reader, package.id):
             version = by_id.get(each.version_id or 0)
-            if each.role is None and version is not None and version.state is not VersionState.YANKED:
+            if each.role is None and version is not None:
                 facts, names, claim = self._stored_facts(reader, version, each)
                 yield Peer(each.path, facts, names, claim)
 
@@ -510,13 +510,17 @@ def with_stored(judge: Judge, reader: Reader) -> Judge:
     return evolve(judge, line=Line(judge.stored_peers(reader), kinds, whole=whole))
 
 
-def with_listed(judge: Judge, entries: Iterable[Listed], route: str, find: Find | None = None) -> Judge:
-    """The judge with the versions that an upstream lists, if its rules compare them."""
+def with_listed(
+    judge: Judge, entries: Iterable[Listed], route: str, find: Find | None = None, kept: Sequence[Peer] = ()
+) -> Judge:
+    """The judge with the versions that an upstream lists, and others that are ``kept``, if its rules compare them."""
     kinds = judge.format.versions
     if not judge.compares or kinds is None:
         return judge
-    peers = (peer for each in entries for peer in judge.peers_of_entry(each, route))
-    return evolve(judge, line=Line(peers, kinds, find=find))
+    peers = [peer for each in entries for peer in judge.peers_of_entry(each, route)]
+    listed = {each.version for each in peers}
+    removed = [each for each in kept if each.version not in listed]
+    return evolve(judge, line=Line(peers, kinds, removed=removed, find=find))
 
 
 def _told(known: FileFacts) -> frozenset[Datum]:

@@ -232,3 +232,25 @@ async def test_a_dependency_that_only_the_document_has_is_told(world: ProxyWorld
     up.change(NAME)["versions"]["1.0.1"]["dependencies"] = {"evil": "1"}
     mirror = await mirror_of(world, up, {**RULE, "match": {"differs": ["dependency"]}})
     assert "new dependency evil since 1.0.0" in await ask(world, mirror, "1.0.1")
+
+
+async def test_a_version_below_all_others_is_compared_with_those_that_were_published_before(world: ProxyWorld) -> None:
+    """The tag latest may name it."""
+    up = world.upstream()
+    add(up, ("1.0.0", "1.1.0", "0.9.9"), ("0.9.9",))
+    mirror = await mirror_of(world, up)
+    assert not await ask(world, mirror, "1.0.0")
+    assert "since 1.0.0" in await ask(world, mirror, "0.9.9")
+
+
+async def test_a_version_is_not_the_first_as_its_upstream_has_removed_those_before(world: ProxyWorld) -> None:
+    up = world.upstream()
+    add(up, ("1.0.0",))
+    mirror = await mirror_of(world, up, cache_ttl=0)
+    assert not await ask(world, mirror, "1.0.0")
+    await world.settle()
+    add(up, ("1.0.1",), ("1.0.1",))
+    del up.change(NAME)["versions"]["1.0.0"]
+    assert "first install_script since 1.0.0" in await ask(world, mirror, "1.0.1")
+    await world.settle()
+    assert "first install_script since 1.0.0" in await ask(world, mirror, "1.0.1")

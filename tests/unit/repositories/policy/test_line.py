@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.format import npm
@@ -70,3 +71,24 @@ def test_of_several_files_the_one_that_is_most_alike_is_compared(path: str, comp
     ]
     found = Line([peer("1.0", f"demo/1.0/{each}") for each in names], PYTHON)
     assert [each.path.rpartition("/")[2] for each in found.before("1.1", f"demo/1.1/{path}")] == [compared]
+
+
+def test_versions_are_before_one_if_they_were_published_earlier_unless_they_say_that_themselves() -> None:
+    times = {"1.0.0": 10, "2.0.0": 20, "1.0.1": 30, "0.9.0": 40}
+    made = [Peer(each, Facts(package="demo", versions=(each,), published_ms=ms), ()) for each, ms in times.items()]
+
+    def before(version: str, kinds: Any) -> list[str]:
+        return [each.version for each in Line(made, kinds).before(version, version, times[version])]
+
+    assert {each: before(each, NPM) for each in times} == {
+        "1.0.0": [],
+        "2.0.0": ["1.0.0"],
+        "1.0.1": ["1.0.0", "2.0.0"],
+        "0.9.0": ["1.0.0", "1.0.1", "2.0.0"],
+    }
+    assert {each: before(each, evolve(NPM, self_dated=True)) for each in times} == {
+        "1.0.0": ["0.9.0"],
+        "2.0.0": ["1.0.1", "1.0.0", "0.9.0"],
+        "1.0.1": ["1.0.0", "0.9.0"],
+        "0.9.0": [],
+    }
