@@ -157,6 +157,8 @@ def root_of(path: Path | None) -> TrustedRoot:
             return read_trusted_root(file.read(LARGEST + 1))
     except OSError as error:
         raise Invalid(f"{path} cannot be read: {error.strerror}") from None
+    except Invalid as error:
+        raise Invalid(f"{path}: {error}") from None
 
 
 def _authority(given: _Authority) -> Authority:

@@ -201,7 +201,8 @@ class PolicyJudges:
             parent = origin_of(repository)
             known = await self._knowledge(self._formats[parent.format]) if advisories else NOTHING
             beyond, now_ms = self._formats[parent.format], self._clock.now_ms()
-            origins = Origins(format_.companion, policy, parent, beyond, now_ms, *known)
+            root = "" if self._histories is None else self._histories.root.id
+            origins = Origins(format_.companion, policy, parent, beyond, now_ms, *known, root=root)
         known = await self._knowledge(format_) if advisories else NOTHING
         proxied = self._proxied.get(repository.format) if repository.type is RepositoryType.PROXY else None
         return MemberJudges(format_, flat, self._clock.now_ms(), proxied, origins, *known)

@@ -130,7 +130,7 @@ class Origins:
     Decides about what files of a companion are made of, in its parent: a repository of another format.
 
     ``policy`` are the rules of both. ``loaded`` and ``complete`` tell of the advisories on packages of the parent's
-    format.
+    format; ``root`` is the id of the trusted root.
     """
 
     companion: Companion
@@ -140,6 +140,7 @@ class Origins:
     now_ms: int
     loaded: bool = False
     complete: bool = False
+    root: str = ""
 
     def decision(self, reader: Reader, copy: File) -> Callable[[Facts, int], Verdict] | None:
         """
@@ -188,10 +189,8 @@ class Origins:
         facts = known_contents(reader, self.format, package, rules.needs)
         own = rules.needs & (INSIDE | TRUST)
         history = wanted_history(reader, self.format, self.parent, package, rules.needs)
-        judge = Judge(
-            self.format, rules, self.parent, self.now_ms, known, self.complete, own=own, facts=facts, history=history
-        )
-        return with_stored(judge, reader)
+        judge = Judge(self.format, rules, self.parent, self.now_ms, known, self.complete, own=own, facts=facts)
+        return with_stored(evolve(judge, history=history, root=self.root), reader)
 
 
 @frozen(eq=False)
