@@ -9,15 +9,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from pkgrepo.archives.inside import Difference
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.conditions import CACHED
 from pkgrepo.repositories.policy.schema import PolicyRule, RuleMatch
 
-COMPARED_DAYS: Final = 90  # for which a version is compared with the one before; event-stream took 78 to be found
-# What is rare in updates that do no harm; new dependencies and programs are not.
-COMPARED: Final[Sequence[Difference]] = ("install_script", "native_build", "pth", "git_dependency", "publisher", "size")
+COMPARED_DAYS: Final = 14  # with 30 a package that is released each day has more before it than a request reads
+# What no harmless update of the sample had (see the book, "What differs"); new dependencies many had.
+COMPARED: Final[Sequence[Difference]] = (
+    "install_script",
+    "native_build",
+    "pth",
+    "executable",
+    "git_dependency",
+    "size",
+)
 
 
 def suggested_rules(
@@ -34,6 +43,7 @@ def suggested_rules(
     days = [each.age_days for each in drilled if each is not None]
     differs = frozenset[Difference]().union(*(each.differs for each, _ in formats))
     words = [each for each in COMPARED if each in differs]
+    compared = RuleMatch(age_days=COMPARED_DAYS, source=CACHED)
     rules = []
     if days and len(days) == len(formats):
         rules.append(
@@ -60,11 +70,22 @@ def suggested_rules(
         rules.append(
             PolicyRule(
                 name="differs",
-                match=RuleMatch(differs=words, age_days=COMPARED_DAYS, source=CACHED),
+                match=msgspec.structs.replace(compared, differs=words),
                 action="quarantine",
                 exempt=list(exempt),
                 reason="look at what is new in it",
                 missing="quarantine",
+            )
+        )
+    if "publisher" in differs and days:
+        rules.append(
+            PolicyRule(
+                name="another publisher",
+                match=msgspec.structs.replace(compared, differs=["publisher"]),
+                action="quarantine",
+                exempt=list(exempt),
+                reason="ask whether the project has a new maintainer",
+                missing="allow",  # mirrors leave out who published a version: with them all would wait
             )
         )
     return rules
