@@ -9,8 +9,9 @@ publishes all of them, and ends with an error if one cannot be read back.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 import requests
 from attrs import frozen
@@ -21,7 +22,7 @@ from tests.support.crates import make_crate
 from tests.support.crates import make_publish as make_crate_publish
 from tests.support.gems import make_gem
 from tests.support.go_modules import make_module
-from tests.support.images import Image, digest_of, make_image
+from tests.support.images import digest_of, make_image
 from tests.support.maven_files import directory, make_pom
 from tests.support.npm_packages import make_manifest, make_publish, make_tarball
 from tests.support.python_packages import make_wheel
@@ -29,16 +30,33 @@ from tests.support.timeouts import TIMEOUT_S
 
 NAME = "first"  # of every package
 MODULE = f"example.com/{NAME}"
+FIRST = {"python": "1.0", "maven": "1.0", "conda": "1.0", "docker": "v1"}  # versions; of the others 1.0.0
+REPOSITORIES = {
+    "python": "py",
+    "npm": "node",
+    "maven": "java",
+    "ruby": "gems",
+    "conda": "channel",
+    "cargo": "crates",
+    "go": "modules",
+    "helm": "charts",
+    "raw": "files",
+    "docker": "images",
+}
 
 
 @frozen
 class Published:
-    """What a package is read by: the path of its file, that of an index that lists it, and the bytes of the file."""
+    """
+    What a package is read by: the path of its file, that of an index in which ``listed`` stands, and the bytes of the
+    file.
+    """
 
     format: str
     file: str
     index: str
     data: bytes
+    listed: str
 
 
 class Publisher:
@@ -62,91 +80,97 @@ class Publisher:
 
     def publish_all(self) -> Iterator[Published]:
         """Make a repository of each format, and publish into it."""
-        yield self._python()
-        yield self._npm()
-        yield self._maven()
-        yield self._gem()
-        yield self._conda()
-        yield self._crate()
-        yield self._module()
-        yield self._chart()
-        yield self._file()
-        yield self._image(make_image(NAME))
+        for format_, repository in REPOSITORIES.items():
+            self.create(repository, format_)
+            yield self.publish(format_, NAME, FIRST.get(format_, "1.0.0"))
+
+    def publish(self, format_: str, name: str, version: str) -> Published:
+        """Publish a version of a package into the repository of a format; of an image the version is its tag."""
+        return PUBLISH[format_](self, f"repositories/main/{REPOSITORIES[format_]}", name, version)
 
     def check(self, each: Published) -> None:
         """Read a package as it was published."""
         assert self.ask("GET", each.file).content == each.data, each.format
-        assert NAME in self.ask("GET", each.index).text, each.format
+        assert each.listed in self.ask("GET", each.index).text, each.format
 
-    def _python(self) -> Published:
-        self.create("py", "python")
-        filename, data = make_wheel(NAME, "1.0")
-        self.ask("PUT", path := f"repositories/main/py/{NAME}/1.0/{filename}", data=data)
-        return Published("python", path, f"repositories/main/py/simple/{NAME}/", data)
 
-    def _npm(self) -> Published:
-        self.create("node", "npm")
-        data = make_tarball(NAME, "1.0.0", manifest=make_manifest(NAME, "1.0.0"))
-        body = make_publish(NAME, "1.0.0", tarball=data)
-        self.ask("PUT", f"repositories/main/node/{NAME}", data=body, headers={"Content-Type": "application/json"})
-        return Published(
-            "npm", f"repositories/main/node/{NAME}/-/{NAME}-1.0.0.tgz", f"repositories/main/node/{NAME}", data
-        )
+def _python(to: Publisher, base: str, name: str, version: str) -> Published:
+    filename, data = make_wheel(name, version)
+    to.ask("PUT", path := f"{base}/{name}/{version}/{filename}", data=data)
+    return Published("python", path, f"{base}/simple/{name}/", data, filename)
 
-    def _maven(self) -> Published:
-        self.create("java", "maven")
-        data, base = make_pom("com.example", NAME, "1.0"), "repositories/main/java/"
-        path = f"{base}{directory('com.example', NAME, '1.0').lstrip('/')}/{NAME}-1.0.pom"
-        self.ask("PUT", path, data=data)
-        return Published("maven", path, f"{base}com/example/{NAME}/maven-metadata.xml", data)
 
-    def _gem(self) -> Published:
-        self.create("gems", "ruby")
-        data = make_gem(NAME, "1.0.0")
-        self.ask("POST", "repositories/main/gems/api/v1/gems", data=data)
-        return Published(
-            "ruby", f"repositories/main/gems/gems/{NAME}-1.0.0.gem", "repositories/main/gems/versions", data
-        )
+def _npm(to: Publisher, base: str, name: str, version: str) -> Published:
+    data = make_tarball(name, version, manifest=make_manifest(name, version))
+    body = make_publish(name, version, tarball=data)
+    to.ask("PUT", f"{base}/{name}", data=body, headers={"Content-Type": "application/json"})
+    return Published("npm", f"{base}/{name}/-/{name}-{version}.tgz", f"{base}/{name}", data, f"{name}-{version}.tgz")
 
-    def _conda(self) -> Published:
-        self.create("channel", "conda")
-        data = make_conda(NAME)
-        self.ask("PUT", path := f"repositories/main/channel/noarch/{NAME}-1.0-py_0.conda", data=data)
-        return Published("conda", path, "repositories/main/channel/noarch/repodata.json", data)
 
-    def _crate(self) -> Published:
-        self.create("crates", "cargo")
-        self.ask("PUT", "repositories/main/crates/api/v1/crates/new", data=make_crate_publish(NAME, "1.0.0"))
-        file = f"repositories/main/crates/{NAME}/1.0.0/{NAME}-1.0.0.crate"
-        return Published("cargo", file, f"repositories/main/crates/fi/rs/{NAME}", make_crate(NAME, "1.0.0"))
+def _maven(to: Publisher, base: str, name: str, version: str) -> Published:
+    data = make_pom("com.example", name, version)
+    to.ask("PUT", path := f"{base}{directory('com.example', name, version)}/{name}-{version}.pom", data=data)
+    index = f"{base}/com/example/{name}/maven-metadata.xml"
+    return Published("maven", path, index, data, f"<version>{version}</version>")
 
-    def _module(self) -> Published:
-        self.create("modules", "go")
-        data, place = make_module(MODULE, "v1.0.0"), f"repositories/main/modules/{MODULE}/@v/v1.0.0"
-        self.ask("PUT", f"{place}.zip", data=data)
-        return Published("go", f"{place}.zip", f"{place}.mod", data)
 
-    def _chart(self) -> Published:
-        self.create("charts", "helm")
-        data = make_chart(NAME, "1.0.0")
-        self.ask("PUT", path := f"repositories/main/charts/charts/{NAME}-1.0.0.tgz", data=data)
-        return Published("helm", path, "repositories/main/charts/index.yaml", data)
+def _gem(to: Publisher, base: str, name: str, version: str) -> Published:
+    to.ask("POST", f"{base}/api/v1/gems", data=(data := make_gem(name, version)))
+    return Published("ruby", f"{base}/gems/{name}-{version}.gem", f"{base}/info/{name}", data, f"\n{version} ")
 
-    def _file(self) -> Published:
-        self.create("files", "raw")
-        data = b"\x7fELF of a test"
-        self.ask("PUT", path := f"repositories/main/files/{NAME}/1.0.0/{NAME}-1.0.0.bin", data=data)
-        return Published("raw", path, "repositories/main/files/", data)
 
-    def _image(self, image: Image) -> Published:
-        self.create("images", "docker")
-        base = f"v2/main/images/{NAME}"
-        for blob in image.blobs:
-            place = self.ask("POST", f"{base}/blobs/uploads/").headers["Location"]
-            self.ask("PUT", f"{place}{'&' if '?' in place else '?'}digest={digest_of(blob)}", data=bytes(blob))
-        headers = {"Content-Type": image.media_type}
-        self.ask("PUT", f"{base}/manifests/v1", data=image.manifest, headers=headers)
-        return Published("docker", f"{base}/manifests/{image.digest}", f"{base}/tags/list", image.manifest)
+def _conda(to: Publisher, base: str, name: str, version: str) -> Published:
+    file, data = f"{name}-{version}-py_0.conda", make_conda(name, version)
+    to.ask("PUT", path := f"{base}/noarch/{file}", data=data)
+    return Published("conda", path, f"{base}/noarch/repodata.json", data, file)
+
+
+def _crate(to: Publisher, base: str, name: str, version: str) -> Published:
+    to.ask("PUT", f"{base}/api/v1/crates/new", data=make_crate_publish(name, version))
+    file, data = f"{base}/{name}/{version}/{name}-{version}.crate", make_crate(name, version)
+    return Published("cargo", file, f"{base}/{name[:2]}/{name[2:4]}/{name}", data, f'"vers":"{version}"')
+
+
+def _module(to: Publisher, base: str, name: str, version: str) -> Published:
+    module, version = f"example.com/{name}", f"v{version}"
+    to.ask("PUT", path := f"{base}/{module}/@v/{version}.zip", data=(data := make_module(module, version)))
+    return Published("go", path, f"{base}/{module}/@v/list", data, version)
+
+
+def _chart(to: Publisher, base: str, name: str, version: str) -> Published:
+    file, data = f"{name}-{version}.tgz", make_chart(name, version)
+    to.ask("PUT", path := f"{base}/charts/{file}", data=data)
+    return Published("helm", path, f"{base}/index.yaml", data, file)
+
+
+def _file(to: Publisher, base: str, name: str, version: str) -> Published:
+    file, data = f"{name}-{version}.bin", f"{name} {version} of a test".encode()
+    to.ask("PUT", path := f"{base}/{name}/{version}/{file}", data=data)
+    return Published("raw", path, f"{base}/{name}/{version}/", data, file)
+
+
+def _image(to: Publisher, base: str, name: str, version: str) -> Published:
+    image, base = make_image(f"{name} {version}"), f"v2/{base.removeprefix('repositories/')}/{name}"
+    for blob in image.blobs:
+        place = to.ask("POST", f"{base}/blobs/uploads/").headers["Location"]
+        to.ask("PUT", f"{place}{'&' if '?' in place else '?'}digest={digest_of(blob)}", data=bytes(blob))
+    headers = {"Content-Type": image.media_type}
+    to.ask("PUT", f"{base}/manifests/{version}", data=image.manifest, headers=headers)
+    return Published("docker", f"{base}/manifests/{image.digest}", f"{base}/tags/list", image.manifest, f'"{version}"')
+
+
+PUBLISH: Final[Mapping[str, Callable[[Publisher, str, str, str], Published]]] = {
+    "python": _python,
+    "npm": _npm,
+    "maven": _maven,
+    "ruby": _gem,
+    "conda": _conda,
+    "cargo": _crate,
+    "go": _module,
+    "helm": _chart,
+    "raw": _file,
+    "docker": _image,
+}
 
 
 def main(url: str, user: str, password_file: str) -> None:

@@ -49,5 +49,7 @@ def ext4_disk(folder: Path, size: int) -> Iterator[tuple[Path, Callable[[], None
         subprocess.run(["umount", str(place)], check=True)
         subprocess.run(["mount", "-o", "loop", str(image), str(place)], check=True)
 
-    yield place, cut
-    subprocess.run(["umount", "--lazy", str(place)], check=True)
+    try:
+        yield place, cut
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=True)

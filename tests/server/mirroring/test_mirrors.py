@@ -123,7 +123,7 @@ def test_a_bundle_is_carried_to_a_server_without_a_network(sites: Sites) -> None
         assert (again["files"], again["left_out"]) == (0, []), name
         each = sites.published[name]
         assert sites.far.get(f"/{each.file}").body == each.data
-        assert NAME in sites.far.get(f"/{each.index}").text
+        assert each.listed in sites.far.get(f"/{each.index}").text
 
 
 def test_a_bundle_since_the_last_one_has_what_is_new(sites: Sites) -> None:

@@ -1,0 +1,57 @@
+"""The lab of faults finds nothing lost in a few rounds, and finds what is."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.lab.faults.checks import Checker
+from tests.lab.faults.ledger import Item, Ledger
+from tests.lab.faults.run import AUTH, page, run
+from tests.lab.faults.writers import place_of
+from tests.support import server_process
+from tests.support.data_folder import DataFolder
+from tests.support.first_publishes import REPOSITORIES, Publisher
+from tests.support.server_process import running
+
+pytestmark = [pytest.mark.faults, pytest.mark.folder("disks and processes of one server"), pytest.mark.timeout(600)]
+
+
+def test_some_rounds_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_process, "WORKERS", ["1"])
+    result = run(tmp_path, minutes=5, seed=random.randrange(10**9), rounds=4, writers=6)
+    assert result.wrong == [], result.seed
+    assert (sum(result.faults.values()), result.acknowledged > 20) == (4, True), result
+    assert f"| acknowledged changes | {result.acknowledged} |" in page(result, "bin/faults", 5)
+
+
+def test_what_is_lost_changed_or_there_again_is_told(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    with running(tmp_path) as server:
+        publisher, items = Publisher(server.url, AUTH), dict[str, Item]()
+        publisher.create(REPOSITORIES["python"], "python")
+        for name in ("lost", "changed", "back", "fine", "open"):
+            item = Item("python", name, "1.0")
+            ledger.begin("publish", item)
+            items[name] = item.published(publisher.publish("python", name, "1.0"))
+            ledger.end("publish", items[name], there=True)
+        ledger.end("delete", items["back"], there=False)  # which is not so
+        ledger.begin("delete", items["open"])
+        publisher.ask("DELETE", place_of(items["lost"]))
+        data = DataFolder(tmp_path / "data")
+        [copy] = [path for path in data.copies().values() if items["changed"].sha256 in path.as_posix()] or [None]
+        assert copy is not None
+        copy.chmod(0o644)
+        copy.write_bytes(copy.read_bytes()[:-1] + b"x")
+        checker = Checker(server.url, AUTH)
+        found = {each.item.name: each.why for each in checker.check(ledger.states(), ledger)}
+        assert found == {
+            "lost": "lost: it was acknowledged, and is answered with 404",
+            "changed": "it has other bytes than those that were acknowledged",
+            "back": "it was deleted, and is there",
+        }
+        indexed = {each.item.name: each.why for each in checker.check_indexes(ledger.states())}
+        assert indexed == {"lost": "its index does not list it", "back": "its index lists it"}
+        assert len(ledger.history(items["lost"])) == 2

@@ -1,0 +1,101 @@
+"""What writers have begun and what was acknowledged, on a disk that no fault reaches."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from attrs import define, frozen
+
+from tests.support.first_publishes import Published
+
+
+@frozen
+class Item:
+    """A version of a package, with what it is read by, and the digest of its file."""
+
+    format: str
+    name: str
+    version: str
+    file: str = ""
+    index: str = ""
+    listed: str = ""
+    sha256: str = ""
+
+    def published(self, found: Published) -> Item:
+        """The item, as it was published."""
+        return Item(self.format, self.name, self.version, found.file, found.index, found.listed, sha256_of(found.data))
+
+
+@define
+class State:
+    """
+    Of an item, whether it is ``there`` by the last acknowledged change; ``open`` while a change has no answer.
+
+    What was open when a fault came is there or is not; it is never there by halves.
+    """
+
+    item: Item
+    there: bool = False
+    open: bool = False
+
+
+class Ledger:
+    """Appends a line to a file for each step, and keeps the state of each item; writers are threads."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file.open("a")
+        self._lock = threading.Lock()
+        self._states: dict[tuple[str, str, str], State] = {}
+        self.acknowledged = 0
+
+    def begin(self, what: str, item: Item) -> None:
+        """Note that a change is asked for."""
+        with self._lock:
+            self._states.setdefault((item.format, item.name, item.version), State(item)).open = True
+            self._write(what, "begun", item)
+
+    def end(self, what: str, item: Item, *, there: bool) -> None:
+        """Note that a change was acknowledged: the item is there now, or is not."""
+        with self._lock:
+            self._states[item.format, item.name, item.version] = State(item, there)
+            self.acknowledged += 1
+            self._write(what, "acknowledged", item)
+
+    def settle(self, state: State, *, there: bool) -> None:
+        """Note what became of a change that had no answer."""
+        with self._lock:
+            state.open, state.there = False, there
+
+    def states(self) -> Iterator[State]:
+        """Every item that a change was asked for, in the order of the first one."""
+        with self._lock:
+            return iter([*self._states.values()])
+
+    def note(self, **fields: Any) -> None:
+        """Add a line about something else, such as a fault."""
+        with self._lock:
+            self._line(fields)
+
+    def history(self, item: Item) -> list[str]:
+        """The lines about an item."""
+        text = f'"{item.format} {item.name} {item.version}"'
+        return [line for line in Path(self._file.name).read_text().splitlines() if text in line]
+
+    def _write(self, what: str, step: str, item: Item) -> None:
+        self._line({"what": what, "step": step, "item": f"{item.format} {item.name} {item.version}"})
+
+    def _line(self, fields: dict[str, Any]) -> None:
+        self._file.write(json.dumps(fields) + "\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+
+def sha256_of(data: bytes) -> str:
+    """The digest of bytes, as hex."""
+    return hashlib.sha256(data).hexdigest()
