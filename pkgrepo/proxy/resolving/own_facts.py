@@ -62,7 +62,7 @@ from pkgrepo.storage.catalog.packages import files
 from .attested_files import AttestedFiles, Inspect, beside
 
 MOST: Final = sys.maxsize
-MOST_BEFORE: Final = 20  # files that are read for one that is asked for, beside itself
+MOST_BEFORE: Final = 4  # files that are read for one that is asked for, beside itself: two are enough, as a rule
 
 About = Callable[[Judge], Awaitable[Facts]]  # what is known of a file, as a judge knows it
 

@@ -1,34 +1,39 @@
 """
-How a file differs from that of the newest version before it that is served.
+How a file differs from those of versions before it: of at most two of these more than is known is read.
+
+A version before is *decided* if its own comparison changes nothing about it: it is older than the rule asks for, or
+approved, or blocked, or the first of all. The others may be served or held, by what they differ in.
 
 ==========================================  ==========================================================================
-the versions before                         the comparison
+versions before, in the order of L{Line}    what is done with them
 ==========================================  ==========================================================================
-there is none                               nothing is different
-one is served                               with the newest of these, in the order of L{Line}
-none is served                              is not known
-one of them was not read yet                is not known until it is (``Compared.lacking``)
-the line is not known, or not whole         is not known
+the nearest one that is not decided         the file is compared with it
+further ones that are not decided           so with those of which the bytes are known
+one that is decided, and not served         it is passed over
+the nearest that is decided, and served     the file is compared with it, and the search ends: it is the base
 ==========================================  ==========================================================================
 
-Whether a version is served may depend on a comparison with one before it, and so on. These are worked out one after the
-other, each once, however many there are.
+What is different from any of them is different. So a version that is held never lowers the bar for the next one, which
+is compared with the base, too; and what was taken away and comes again is found by the versions between. Without any
+version before nothing is different; if all of these are decided, and none is served, it is not known. What was not read
+yet of the nearest one, or of the base, is named (``Compared.lacking``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from typing import Final, Protocol
 
 from attrs import define, evolve, field
 
 from pkgrepo.errors import Invalid
 
 from .conditions import Facts
-from .differences import NO_LINE, NOTHING_BEFORE, UNKNOWN, Compared, Seen, compare
+from .differences import EVERYTHING, NO_LINE, NOTHING_BEFORE, UNKNOWN, Compared, Seen, compare
 from .line import Line, Peer
 from .rules import Verdict
+
+MOST_BETWEEN: Final = 50  # versions that are not decided, with which one is compared
 
 CompareFacts = Callable[[Facts, int], Compared]
 
@@ -50,43 +55,25 @@ class Decides(Protocol):
         """Whether something of it is still to be read."""
 
 
-class _Before(Exception):  # noqa: N818 - no error
-    """A file is to be compared before."""
-
-    def __init__(self, path: str, facts: Facts) -> None:
-        super().__init__(path)
-        self.path = path
-        self.facts = facts
-
-
 @define(eq=False)
 class Comparisons:
     """Those of one judge, which are kept with it."""
 
     _judge: Decides
     _found: dict[tuple[str, int], Compared] = field(factory=dict)
+    _served: dict[tuple[str, int], bool | None] = field(factory=dict)
 
     def compare(self, path: str, facts: Facts, at_ms: int) -> Compared:
-        """How the file at a path, of which these are the facts, differs from that of the version before, at a time."""
-        waiting = [(path, facts)]
-        while waiting:
-            place, its = waiting[-1]
-            try:
-                found = self._found.get((place, at_ms)) or self._compare(place, its, at_ms)
-            except _Before as error:
-                if any(error.path == each for each, _ in waiting):  # which the order of a line does not let be
-                    self._found[error.path, at_ms] = UNKNOWN
-                waiting.append((error.path, error.facts))
-                continue
-            self._found[place, at_ms] = found
-            waiting.pop()
-        return self._found[path, at_ms]
+        """How the file at a path, of which these are the facts, differs from those before it, at a time."""
+        found = self._found.get((path, at_ms))
+        if found is None:
+            found = self._found[path, at_ms] = self._compare(path, facts, at_ms)
+        return found
 
     def _compare(self, path: str, facts: Facts, at_ms: int) -> Compared:
-        """:raises _Before: another one is to be compared before"""
         if self._judge.line is None:
             return NO_LINE
-        if "differs" in facts.unread:
+        if "differs" in facts.unread and not facts.looked_into:
             return evolve(UNKNOWN, lacking=path)
         if not facts.versions or facts.unreadable:
             return UNKNOWN
@@ -96,24 +83,47 @@ class Comparisons:
             return UNKNOWN
 
     def _with_line(self, line: Line, path: str, facts: Facts, at_ms: int) -> Compared:
-        first = line.whole
-        for peer in line.before(facts.versions[0], path, facts.published_ms):
-            its, first = self._judge.of_peer(peer, partial(self._known, peer.path)), False
+        found: list[Compared] = []
+        for peer, served in self._before(line, path, facts, at_ms):
+            its = self._judge.of_peer(peer, _differing_in_nothing)
             if self._judge.lacks(peer, its):
-                return evolve(UNKNOWN, lacking=peer.path)
-            served = self._judge.decide(its, at_ms).served
-            known = self._found.get((peer.path, at_ms))
-            if known is not None and known.lacking is not None:
-                return evolve(UNKNOWN, lacking=known.lacking)
+                if served or not found:
+                    return evolve(UNKNOWN, lacking=peer.path)
+                continue
+            if served or len(found) < MOST_BETWEEN:
+                found.append(compare(_seen(its), _seen(facts), peer.version))
             if served:
-                return compare(_seen(its), _seen(facts), peer.version)
-        return NOTHING_BEFORE if first else UNKNOWN
+                return Compared.joined(reversed(found))
+        if line.has_before(facts.versions[0], path, facts.published_ms):
+            return evolve(Compared.joined(reversed(found)), unknown=UNKNOWN.unknown)
+        return NOTHING_BEFORE
 
-    def _known(self, path: str, facts: Facts, at_ms: int) -> Compared:
-        known = self._found.get((path, at_ms))
-        if known is None:
-            raise _Before(path, facts)
-        return known
+    def _before(self, line: Line, path: str, facts: Facts, at_ms: int) -> Iterator[tuple[Peer, bool]]:
+        """The files before one, with whether they are served for certain, without those that are not."""
+        for peer in line.before(facts.versions[0], path, facts.published_ms):
+            served = self._is_served(line, peer, at_ms)
+            if served is not False:
+                yield peer, served is True
+
+    def _is_served(self, line: Line, peer: Peer, at_ms: int) -> bool | None:
+        """Whether a file of the line is served; None if that depends on what it differs in."""
+        place = peer.path, at_ms
+        if place not in self._served:
+            same, other = (
+                self._judge.decide(self._judge.of_peer(peer, each), at_ms).served
+                for each in (_differing_in_nothing, _differing_in_everything)
+            )
+            decided = same == other or not line.has_before(peer.version, peer.path, peer.facts.published_ms)
+            self._served[place] = same if decided else None
+        return self._served[place]
+
+
+def _differing_in_nothing(_facts: Facts, _at_ms: int) -> Compared:
+    return NOTHING_BEFORE
+
+
+def _differing_in_everything(_facts: Facts, _at_ms: int) -> Compared:
+    return EVERYTHING
 
 
 def _seen(facts: Facts) -> Seen:

@@ -51,8 +51,9 @@ class Facts:
     digest. ``published_ms``, ``licences``, ``install_scripts`` and ``advisories`` are None if they are not known. With
     ``first_seen`` the upstream gives no date, and ``published_ms`` is when this server first saw it. There may be
     further ``advisories`` unless they are ``complete``. ``contents`` are what its bytes have inside, None if
-    these were not read, or could not be; ``shape`` is what else they say that is compared between versions, and
-    ``told`` what the metadata of the version say of that. ``compare`` compares these facts with those of the version
+    these were not read, or could not be; ``shape`` is what else they say that is compared between versions; they
+    were ``looked_into`` if both were read, or cannot be.
+    ``told`` is what the metadata of the version say of that. ``compare`` compares these facts with those of the version
     before, at a time (ms); None if there is nothing to compare with. ``trust`` is None if it is not known what is
     claimed. ``unread`` are data that the file tells, and which were not read for this question: whether they are
     missing is decided when the file is asked for.
@@ -75,6 +76,7 @@ class Facts:
     install_scripts: bool | None = None
     contents: frozenset[str] | None = None
     shape: Shape | None = None
+    looked_into: bool = False
     told: Shape | None = None
     compare: Callable[[Facts, int], Compared] | None = None
     advisories: Sequence[Advisory] | None = None
@@ -348,8 +350,7 @@ class CompiledRule:
         """The version from which something is different that it asks for."""
         if not self._compared or facts.compare is None:
             return ""
-        found = facts.compare(facts, now_ms)
-        return found.before if self._compared & found.words.keys() else ""
+        return facts.compare(facts, now_ms).before(self._compared)
 
     def _because(self, facts: Facts, now_ms: int) -> str:
         """What was found: known malware, why it is trusted less, and what is different."""

@@ -17,7 +17,7 @@ word                what it says
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -32,7 +32,7 @@ MOST_NAMED: Final = 5  # names in a sentence
 ALL: Final = frozenset(DIFFERENCES)
 _FIRST: Final[Sequence[Difference]] = ("install_script", "native_build", "pth", "executable")
 _PRINTED: Final = re.compile(r"[A-Za-z0-9@][A-Za-z0-9@._/ -]{0,99}", re.ASCII)
-_NONE: Final[Mapping[Difference, Sequence[str]]] = MappingProxyType({})
+_NONE: Final[Mapping[Difference, tuple[str, Sequence[str]]]] = MappingProxyType({})
 
 
 @frozen
@@ -47,24 +47,43 @@ class Seen:
 @frozen
 class Compared:
     """
-    How a file differs from that of the version ``before``.
+    How a file differs from those of versions before it.
 
-    ``words`` has what is different, with names for a sentence. Of what is ``unknown`` nothing can be said. ``lacking``
-    is the path of a file that is to be read for that, empty if it is not known which; None if no reading tells more.
+    ``words`` has what is different, with the version before and names for a sentence. Of what is ``unknown`` nothing
+    can be said. ``lacking`` is the path of a file that is to be read for that, empty if it is not known which; None if
+    no reading tells more.
     """
 
-    before: str = ""
-    words: Mapping[Difference, Sequence[str]] = _NONE
+    words: Mapping[Difference, tuple[str, Sequence[str]]] = _NONE
     unknown: frozenset[Difference] = frozenset()
     lacking: str | None = None
 
+    @classmethod
+    def joined(cls, found: Iterable[Compared]) -> Compared:
+        """What is different from any of several versions, as the first of them says it."""
+        words: dict[Difference, tuple[str, Sequence[str]]] = {}
+        unknown: frozenset[Difference] = frozenset()
+        for each in found:
+            words = {**each.words, **words}
+            unknown |= each.unknown
+        return cls(words, unknown)
+
+    def before(self, asked: Collection[Difference]) -> str:
+        """The version from which something is different that is ``asked``; empty if nothing is."""
+        return next((self.words[each][0] for each in DIFFERENCES if each in asked and each in self.words), "")
+
     def sentence(self, asked: Collection[Difference]) -> str:
         """What of that which is ``asked`` is different, in one line; empty if nothing is."""
-        said = [_SAID[each](self.words[each]) for each in DIFFERENCES if each in asked and each in self.words]
-        return f"{', '.join(said)} since {_printed(self.before)}" if said else ""
+        said: dict[str, list[str]] = {}
+        for each in DIFFERENCES:
+            if each in asked and each in self.words:
+                version, names = self.words[each]
+                said.setdefault(version, []).append(_SAID[each](names))
+        return ", ".join(f"{', '.join(texts)} since {_printed(version)}" for version, texts in said.items())
 
 
 NOTHING_BEFORE: Final = Compared()
+EVERYTHING: Final = Compared(words=dict.fromkeys(DIFFERENCES, ("", ())))
 UNKNOWN: Final = Compared(unknown=ALL)
 NO_LINE: Final = Compared(unknown=ALL, lacking="")  # of versions, which are not known here
 
@@ -86,7 +105,7 @@ def compare(before: Seen, after: Seen, version: str) -> Compared:
         unknown.add("publisher")
     elif new.publisher not in (old.publisher, *old.maintainers):
         words["publisher"] = (new.publisher,)
-    return Compared(version, words, frozenset(unknown))
+    return Compared({word: (version, names) for word, names in words.items()}, frozenset(unknown))
 
 
 def _whole(seen: Seen) -> Shape:
@@ -127,7 +146,7 @@ _SAID: Final[Mapping[Difference, Callable[[Sequence[str]], str]]] = {
     "executable": lambda _names: "first executable",
     "dependency": lambda names: _named("new dependency", "new dependencies", names),
     "git_dependency": lambda names: _named("new git_dependency", "new git_dependencies", names),
-    "publisher": lambda names: f"another publisher {_printed(names[0])}",
+    "publisher": lambda names: _named("another publisher", "other publishers", names),
     "source": lambda names: _named("another source", "other sources", names),
-    "size": lambda sizes: f"size from {sizes[0]} to {sizes[1]}",
+    "size": lambda sizes: f"size from {' to '.join(sizes)}",
 }

@@ -159,6 +159,7 @@ def with_own(facts: Facts, own: FileFacts | None) -> Facts:
         install_scripts=facts.install_scripts if own.install_scripts is None else own.install_scripts,
         contents=_both_contents(facts.contents, own.contents),
         shape=facts.shape if own.shape is None else own.shape,
+        looked_into=facts.looked_into or own.is_read,
         digests=facts.digests.union(own.digests),
         unreadable=facts.unreadable or own.unreadable,
         published_ms=facts.published_ms if own.published_ms is None else own.published_ms,

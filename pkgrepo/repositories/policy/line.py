@@ -110,6 +110,14 @@ class Line:
                 if earlier and step.version != version:
                     yield _most_alike(earlier, version, path)
 
+    def has_before(self, version: str, path: str, published_ms: int | None) -> bool:
+        """
+        Whether there may be a file before one of a version.
+
+        :raises Invalid: the version cannot be ordered
+        """
+        return not self.whole or next(self.before(version, path, published_ms), None) is not None
+
     def _time(self, published_ms: int | None) -> float:
         """When something was published (ms); what is not known, or not certain, is the latest."""
         return inf if published_ms is None or self._kinds.self_dated else published_ms

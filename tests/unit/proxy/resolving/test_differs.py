@@ -10,7 +10,6 @@ import pytest
 from pkgrepo.errors import UpstreamFailed
 from pkgrepo.formats.npm.packument.document import SHORT
 from pkgrepo.model import SYSTEM, Repository
-from pkgrepo.proxy.resolving import own_facts
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.policy.refusals import RuleRefused
@@ -120,26 +119,42 @@ async def test_with_an_age_old_versions_are_neither_compared_nor_read(world: Pro
     mirror = await mirror_of(world, up, {**RULE, "match": {"differs": ["install_script"], "age_days": 5}})
     assert not await ask(world, mirror, "1.0.3")
     assert not any(up.count(f"/{tarball(each)}") for each in versions)
-    assert "since 1.0.38" in await ask(world, mirror, "1.0.39")
+    assert "since 1.0.37" in await ask(world, mirror, "1.0.39")
     read = [each for each in versions if up.count(f"/{tarball(each)}")]
     assert read == ["1.0.37", "1.0.38", "1.0.39"]  # 1.0.38 is younger, too
     world.clock.advance(4 * DAY_S)
     assert not await ask(world, mirror, "1.0.39")
 
 
-async def test_of_a_long_line_as_much_is_read_as_the_bound_says_and_the_rest_is_missing(
-    world: ProxyWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(own_facts, "MOST_BEFORE", 4)
+async def test_of_a_long_line_two_files_are_read_for_one(world: ProxyWorld) -> None:
+    """The nearest, which may itself be held, and the first one, which is not."""
     up = world.upstream()
-    versions = [f"1.0.{number}" for number in range(10)]
-    add(up, versions, ("1.0.9",))
+    versions = [f"1.0.{number}" for number in range(30)]
+    add(up, versions, ("1.0.29",))
+    mirror = await mirror_of(world, up)
+    assert "first install_script since 1.0.0" in await ask(world, mirror, "1.0.29")
+    assert [each for each in versions if up.count(f"/{tarball(each)}")] == ["1.0.0", "1.0.28", "1.0.29"]
+    assert await shown(world, mirror) == versions[:-1]
+
+
+async def test_what_lacks_reading_alone_is_in_documents(world: ProxyWorld) -> None:
+    """A file that was read as the one before another is not missing for that."""
+    up = world.upstream()
+    add(up, ("1.0.0", "1.0.1", "1.0.2", "1.0.3"))
     mirror = await mirror_of(world, up, {**RULE, "missing": "block"})
-    for read in (5, 9, 10):
-        why = await ask(world, mirror, "1.0.9")
-        assert sum(bool(up.count(f"/{tarball(each)}")) for each in versions) == read
-        assert ("how it differs from the version before is not known" in why) == (read < 10)
-    assert "first install_script since 1.0.8" in why
+    assert not await ask(world, mirror, "1.0.3")
+    assert not up.count(f"/{tarball('1.0.1')}")
+    assert await shown(world, mirror) == ["1.0.0", "1.0.1", "1.0.2", "1.0.3"]
+    assert [await ask(world, mirror, each) for each in ("1.0.1", "1.0.2")] == ["", ""]
+
+
+async def test_what_was_taken_away_and_comes_again_is_different(world: ProxyWorld) -> None:
+    up = world.upstream()
+    add(up, ("1.0.0", "1.0.1", "1.0.2", "1.0.3"), ("1.0.0", "1.0.2", "1.0.3"))
+    mirror = await mirror_of(world, up)
+    assert [await ask(world, mirror, each) for each in ("1.0.0", "1.0.1")] == ["", ""]
+    for version in ("1.0.2", "1.0.3"):  # also of the second one with it
+        assert "first install_script since 1.0.1" in await ask(world, mirror, version)
 
 
 @pytest.mark.parametrize(("missing", "refused"), [("block", True), ("quarantine", True), ("allow", False)])
@@ -188,7 +203,7 @@ async def test_where_no_version_before_is_served_it_is_missing(world: ProxyWorld
 @pytest.mark.parametrize(
     ("word", "before", "after", "said"),
     [
-        ("native_build", SCRIPT, {"scripts": {"install": "node-gyp rebuild"}}, "first native_build since 1.0.1"),
+        ("native_build", SCRIPT, {"scripts": {"install": "node-gyp rebuild"}}, "first native_build since 1.0.0"),
         ("dependency", {"dependencies": {"a": "1"}}, {"dependencies": {"a": "2", "b": "1"}}, "new dependency b since"),
         ("dependency", {}, {"optionalDependencies": {"c": "npm:d@1"}}, "new dependencies c d since"),
         ("git_dependency", {"dependencies": {"a": "1"}}, {"dependencies": {"a": "x/y"}}, "new git_dependency a since"),

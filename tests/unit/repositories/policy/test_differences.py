@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 
 from pkgrepo.archives.inside import DIFFERENCES, Shape
 from pkgrepo.repositories.policy.differences import GROWTH, LEAST_GROWTH, Compared, Seen, compare
@@ -55,8 +56,16 @@ def test_what_is_not_known_of_one_of_both_is_unknown() -> None:
 
 
 def test_it_is_said_in_one_line_whatever_packages_are_called() -> None:
-    found = Compared("1.0.0", {"pth": (), "dependency": ("a", "b\r\nSet-Cookie: x", *"cdefgh")})
+    names = ("a", "b\r\nSet-Cookie: x", *"cdefgh")
+    found = Compared({"pth": ("1.0.0", ()), "dependency": ("1.0.0", names)})
     said = found.sentence({"pth", "dependency", "size"})
     assert said == "first pth, new dependencies a 'b\\r\\nSet-Cookie: x' c d e and 3 more since 1.0.0"
     assert found.sentence({"size"}) == ""
-    assert len(Compared("9" * 5000, {"dependency": ["x" * 256] * 2000}).sentence({"dependency"})) < 1000
+    assert len(Compared({"dependency": ("9" * 5000, ["x" * 256] * 2000)}).sentence({"dependency"})) < 1000
+
+
+def test_what_is_different_from_any_of_several_is_said_with_the_first_of_them() -> None:
+    base, near = (Compared(dict.fromkeys(words, (version, ()))) for version, words in (("1", ["pth"]), ("2", [*EVERY])))
+    found = Compared.joined([base, evolve(near, unknown=frozenset({"size"}))])
+    assert found.sentence({"pth", "executable"}) == "first pth since 1, first executable since 2"
+    assert (found.before({"pth"}), found.before({"executable"}), found.unknown) == ("1", "2", {"size"})
