@@ -36,7 +36,7 @@ CALLED: Final[Mapping[Datum, str]] = {  # in sentences
     "advisories": "whether it has vulnerabilities",
     "install_scripts": "whether it runs a program when it is installed",
     "contents": "what it has inside",
-    "trust": "who published it, or what was before it",
+    "trust": "whether it comes with less trust",
     "labels": "labels",
     "differs": "how it differs from the version before",
 }

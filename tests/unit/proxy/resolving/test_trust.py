@@ -200,6 +200,32 @@ async def test_an_attestation_is_fetched_once_for_all_repositories(trusting: Pro
     assert up.count("/-/npm/v1/attestations/left@1.1.0") == 1
 
 
+async def test_with_another_trusted_root_what_was_verified_is_verified_again(trusting: ProxyWorld) -> None:
+    up = trusting.upstream()
+    publish(up, "1.0.0", 1, claims=True)
+    publish(up, "1.1.0", 2, claims=True)
+    mirror = await make(trusting, up)
+    await find(trusting, mirror, "1.1.0")
+    trusting.core.trusted_root = FakeSigstore().root
+    await trusting.restart()
+    assert "a transparency log that is not trusted" in await refusal(trusting, mirror, "1.1.0")
+    trusting.core.trusted_root = FAKE.root
+    await trusting.restart()
+    await find(trusting, mirror, "1.1.0")
+
+
+async def test_a_version_without_a_time_is_what_the_rule_says(trusting: ProxyWorld) -> None:
+    up = trusting.upstream()
+    publish(up, "1.0.0", 1, claims=False)
+    publish(up, "1.1.0", 2, claims=True)
+    for version in ("1.0.0", "1.1.0"):
+        up.change("left")["time"].pop(version)
+    mirror = await make(trusting, up)
+    assert "(whether it comes with less trust is not known)" in await refusal(trusting, mirror, "1.0.0")
+    allowing = await trusting.proxy("allowing", up, policy={"rules": [{**FELL, "missing": "allow"}]})
+    await find(trusting, allowing, "1.0.0")
+
+
 async def test_a_rule_about_no_provenance_refuses_what_has_none(trusting: ProxyWorld) -> None:
     up = trusting.upstream()
     publish(up, "1.0.0", 1, claims=False)
