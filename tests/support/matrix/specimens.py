@@ -242,6 +242,7 @@ CHANNEL = evolve(
     abouts=(),
     newest=("/conda/noarch/current_repodata.json",),
     kinds=("hosted", "around"),
+    read_late=("contents", "pth", "differs", "no_provenance", "trust_fell"),
 )
 
 # Ruby

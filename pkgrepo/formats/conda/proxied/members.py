@@ -32,6 +32,7 @@ from pkgrepo.proxy.resolving.flat_members import FlatMember
 from pkgrepo.proxy.resolving.rules import MemberJudges
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.policy.conditions import INSIDE
+from pkgrepo.repositories.policy.effective import origin_of
 from pkgrepo.repositories.policy.judge import Declares, Judge, with_listed
 from pkgrepo.repositories.policy.rules import NamedRules
 from pkgrepo.repositories.policy.schema import Datum
@@ -358,5 +359,6 @@ def _questions(subdir: str, document: str) -> Sequence[DocumentRequest]:
 
 def _hosted_stamp(reader: Reader, hosted: Sequence[Repository], reads: bool) -> tuple[Hashable, Hashable]:
     names = tuple((each.id, repositories.names_serial(reader, each.id)) for each in hosted)
-    read = serial_of_format(reader, hosted[0].format) if reads else 0
+    formats = {one.format for each in hosted for one in (each, origin_of(each))} if reads else ()
+    read = tuple(serial_of_format(reader, each) for each in sorted(formats))
     return names, (read, *((each.id, repositories.content_serial(reader, each.id)) for each in hosted))
