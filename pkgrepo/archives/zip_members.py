@@ -8,6 +8,7 @@ all entries, and also refuses archives that other programs read otherwise.
 from __future__ import annotations
 
 import zlib
+from array import array
 from collections.abc import Iterator
 from typing import Final
 
@@ -30,21 +31,25 @@ UNPACKED_SIZE: Final = 16 * 1024**3  # bytes of all members together that are re
 
 
 def iter_members(
-    source: Source, ending: str, limit: int, *, entries: int = MOST_ENTRIES, unpacked: int = UNPACKED_SIZE
+    source: Source,
+    ending: str,
+    limit: int,
+    *,
+    first: str = "",
+    entries: int = MOST_ENTRIES,
+    unpacked: int = UNPACKED_SIZE,
 ) -> Iterator[tuple[str, bytes | None]]:
     """
     Iterate over the members whose name has an ``ending``: name and content; None for one of more than ``limit`` bytes.
 
-    At most ``unpacked`` bytes are read of an archive of at most ``entries``.
+    Those in whose path the last name begins with ``first`` come before others, the last of the archive first. At most
+    ``unpacked`` bytes are read of an archive of at most ``entries``.
 
     :raises Invalid: the archive is damaged, or exceeds a limit
     """
     directory = find_directory(source, entries)
-    at, left = directory.start, unpacked
-    for _ in range(directory.count):
-        entry, at = _read_entry(source, directory, at)
-        if not entry.name.endswith(ending):
-            continue
+    left = unpacked
+    for entry in _in_order(source, directory, ending, first):
         if max(entry.size, entry.packed) > limit:
             yield entry.name, None
             continue
@@ -52,6 +57,27 @@ def iter_members(
         if left < 0:
             raise source.refuse(f"would unpack to more than {unpacked} bytes")
         yield entry.name, _read(source, entry)
+
+
+def _in_order(source: Source, directory: Directory, ending: str, first: str) -> Iterator[Entry]:
+    """The entries in the order in which they are read."""
+    early, at = array("Q"), directory.start
+    for _ in range(directory.count if first else 0):
+        entry, following = _read_entry(source, directory, at)
+        if _is_early(entry, ending, first):
+            early.append(at)
+        at = following
+    for at in reversed(early):
+        yield _read_entry(source, directory, at)[0]
+    at = directory.start
+    for _ in range(directory.count):
+        entry, at = _read_entry(source, directory, at)
+        if entry.name.endswith(ending) and not (first and _is_early(entry, ending, first)):
+            yield entry
+
+
+def _is_early(entry: Entry, ending: str, first: str) -> bool:
+    return entry.name.endswith(ending) and entry.name.rpartition("/")[2].startswith(first)
 
 
 def _read_entry(source: Source, directory: Directory, at: int) -> tuple[Entry, int]:

@@ -14,6 +14,7 @@ from pkgrepo.archives.source import Source
 from pkgrepo.archives.zip_members import iter_members
 from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import Invalid
+from pkgrepo.model.advisories import MALWARE
 from pkgrepo.repositories.format import Ecosystem
 
 from .records import RECORD_SIZE, Record, read_record
@@ -63,6 +64,9 @@ def read_batches(
     """
     Read an export of at most ``most`` records, one batch for each step, which may be made in different threads.
 
+    Malware comes first, and of that the latest ids, so that it is blocked before hundreds of thousands of others are
+    read.
+
     :raises Invalid: it is no export; :raises OSError: it cannot be read
     """
     gil = GilReleaser()
@@ -94,13 +98,15 @@ def _documents(path: Path) -> Iterator[tuple[str, bytes | None]]:
         return
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        yield from iter_members(Source(descriptor, path.name), ENDING, RECORD_SIZE)
+        yield from iter_members(Source(descriptor, path.name), ENDING, RECORD_SIZE, first=MALWARE)
     finally:
         os.close(descriptor)
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """The records in a folder and those below it."""
+    """The records in a folder and those below it; in each folder those of malware first, the last ids before others."""
     for place, folders, names in os.walk(folder):
         folders.sort()
-        yield from (Path(place) / name for name in sorted(names) if name.endswith(ENDING))
+        found = sorted(name for name in names if name.endswith(ENDING))
+        early = [name for name in reversed(found) if name.startswith(MALWARE)]
+        yield from (Path(place) / name for name in (*early, *(name for name in found if not name.startswith(MALWARE))))

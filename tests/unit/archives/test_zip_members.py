@@ -45,3 +45,9 @@ def test_bombs_are_refused() -> None:
         members(data, unpacked=4 * 90)
     with pytest.raises(Invalid, match="more than 4 entries"):
         members(data, entries=4)
+
+
+def test_members_with_some_beginning_come_first_the_last_before_others() -> None:
+    data = packed(dict.fromkeys(("b.json", "M-1.json", "sub/M-2.json", "M-3.txt", "a.json", "M/c.json"), b"1"))
+    found = [name for name, _ in iter_members(Source(data, "all.zip"), ".json", 100, first="M-")]
+    assert found == ["sub/M-2.json", "M-1.json", "b.json", "a.json", "M/c.json"]

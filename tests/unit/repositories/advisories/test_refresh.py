@@ -256,3 +256,13 @@ async def test_records_without_a_time_of_change_are_always_stored(world: Any, tm
     (source / "npm" / f"{MINIMIST['id']}.json").write_text(text)
     assert (await scene.run())["changed"] == 1
     assert await scene.ids("npm", "minimist") == []
+
+
+async def test_malware_of_an_export_comes_first_and_of_that_the_latest_ids(world: Any, tmp_path: Path) -> None:
+    hostile = [record(f"MAL-2026-{number}", affected("npm", f"evil-{number}", *since("0"))) for number in (1, 2)]
+    every = [*SAMPLES, *hostile]
+    for source in (write_folder(tmp_path / "osv", every), write_zip(tmp_path / "all.zip", every)):
+        ecosystems = Scene(world, str(source)).refresh.ecosystems
+        names = [each.id for batch in exports.read_batches(source, ecosystems) for each in batch.records]
+        assert [each for each in names if each.startswith("MAL-")] == ["MAL-2026-2", "MAL-2026-1"]
+        assert source.suffix != ".zip" or names[:2] == ["MAL-2026-2", "MAL-2026-1"]
