@@ -24,7 +24,7 @@ Wanted = Literal["fell", "none"]
 @frozen
 class Trust:
     """
-    What is known of a version: what is ``claimed``, and what its attestation was found to be (None: it was not read).
+    What is known of a version: the ``claim`` of documents, and what its attestation was found to be (None: not read).
 
     ``before`` is the best rank of the versions before, which ``best`` has; None if that is not known.
     """
@@ -36,12 +36,17 @@ class Trust:
 
     @property
     def rank(self) -> Rank | None:
-        """Its rank; None if that is not known, as its attestation was not read."""
+        """Its rank; None if that is not known, as its attestation was not read, or is not there."""
         if not self.claim.provenance:
             return self.claim.rank
-        if self.attested is None:
+        if self.attested is None or self.is_absent:
             return None
         return self.claim.rank if self.attested.verified else Rank.NONE
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether the attestation that it claims is not there."""
+        return self.claim.provenance and self.attested is not None and self.attested.until_ms is not None
 
     def is_below(self, wanted: Wanted) -> bool | None:
         """Whether it has no provenance (``none``), or less than a version before (``fell``); None if not known."""
@@ -60,7 +65,9 @@ class Trust:
         return unread and self.is_below(wanted) is None and (wanted == "none" or self.before is not None)
 
     def why(self, wanted: Wanted) -> str:
-        """A clause that says so of a version that is below."""
+        """A clause that says so of a version that is below, or of which that is not known."""
+        if self.is_absent and not self.is_below(wanted):
+            return "the attestation that is claimed is not there"
         has = (self.claim.rank if self.rank is None else self.rank).words
         failed = "" if self.attested is None or self.attested.verified else f" that is verified: {self.attested.why}"
         if wanted == "none" or self.before is None:

@@ -121,7 +121,7 @@ async def test_a_version_that_nothing_is_compared_with_asks_for_no_attestation(t
     assert up.count(path) == 0
 
 
-async def test_an_attestation_that_is_not_there_is_none_and_one_that_fails_makes_the_request_fail(
+async def test_an_attestation_that_is_not_there_is_missing_and_one_that_fails_makes_the_request_fail(
     trusting: ProxyWorld,
 ) -> None:
     up = trusting.upstream()
@@ -134,7 +134,11 @@ async def test_an_attestation_that_is_not_there_is_none_and_one_that_fails_makes
         await find(trusting, mirror, "1.1.0")
     up.serve(path, Answer(404))
     trusting.clock.advance(3600)
-    assert "verified: the attestation is not there" in await refusal(trusting, mirror, "1.1.0")
+    why = await refusal(trusting, mirror, "1.1.0")
+    assert "(whether it comes with less trust is not known) (the attestation that is claimed is not there)" in why
+    assert await trusting.versions(mirror, "left") == ["1.0.0"]
+    allowing = await trusting.proxy("allowing", up, policy={"rules": [{**FELL, "missing": "allow"}]})
+    await find(trusting, allowing, "1.1.0")
     attest(up, "left", "1.1.0", tarball)
     trusting.clock.advance(3601)
     await find(trusting, mirror, "1.1.0")

@@ -16,6 +16,7 @@ STAGED = Claim.of(approved=True)
 NONE = Claim()
 GOOD = Attested(root="r", verified=True)
 BAD = Attested(root="r", why="it is forged")
+GONE = Attested(root="r", why="it is not there", until_ms=1)
 
 
 @pytest.mark.parametrize(
@@ -46,6 +47,9 @@ def test_claims_are_ranked_as_pnpm_ranks_them(said: dict[str, bool], rank: Rank)
         (Trust(PROVENANCE, BAD, Rank.PROVENANCE), True, True),
         (Trust(PROVENANCE, BAD, Rank.NONE), False, True),
         (Trust(PUBLISHER, BAD, Rank.PROVENANCE), True, True),
+        (Trust(PROVENANCE, GONE, Rank.NONE), False, None),
+        (Trust(PROVENANCE, GONE, Rank.PROVENANCE), None, None),
+        (Trust(PROVENANCE, GONE, Rank.PUBLISHER), True, None),
         (Trust(STAGED, before=Rank.STAGED), False, False),
         (Trust(Claim(Rank.STAGED, provenance=True), BAD, Rank.PROVENANCE), True, True),
         (Trust(Claim(Rank.STAGED, provenance=True), GOOD), None, False),
