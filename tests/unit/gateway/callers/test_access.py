@@ -29,6 +29,7 @@ class Asked:
 
     def __init__(self, method: bytes = b"GET", base_url: str = OURS, **fields: bytes) -> None:
         self.method = method
+        self.raw_path = b"/repositories/main/py/simple/"
         self.base_url = base_url
         self.client_address = "192.0.2.7"
         self.request_id = "the-request"
