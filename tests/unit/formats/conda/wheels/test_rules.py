@@ -33,7 +33,7 @@ async def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(following, "EVERY_S", 0.005)
     async with running_stacks(tmp_path) as make:
         source = str(write_folder(tmp_path / "osv", [MALWARE]))
-        stack = await make(advisories__source=source)
+        stack = await make(advisories__source=source, advisories__block_malware=False)  # of which rules are asked
         await stack.add_repository("py", config=ALWAYS)
         yield stack
 
