@@ -20,7 +20,7 @@ is noted of it that a rule is about. If an upstream fails meanwhile, the request
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -31,6 +31,7 @@ from twisted.logger import Logger
 from pkgrepo.archives.inside import Inside, Shape
 from pkgrepo.concurrency.pools import Pool
 from pkgrepo.concurrency.single_flight import SingleFlight
+from pkgrepo.concurrency.together import together
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.failure_log import FailureLog
 from pkgrepo.interfaces import ICatalog
@@ -140,8 +141,10 @@ class OwnFactsOfFiles:
         """
         about = partial(_of_entry, remote)
         inside = await self._inside_wanted(judge, about)
-        judge = await self._of_listed(judge, remote, inside, digests=digests, largest=largest)
-        return await self._with_before(judge, about, largest) if "differs" in inside else judge
+        read = partial(self._of_listed, judge, remote, inside, digests=digests, largest=largest)
+        if "differs" not in inside:
+            return await read()
+        return await self._with_before(judge, about, self._main_of(remote).source.path, read, largest)
 
     async def _inside_wanted(self, judge: Judge, about: About) -> frozenset[Datum]:
         """What rules ask of the inside of a file, unless they are ruled out by what else is known of it."""
@@ -153,20 +156,30 @@ class OwnFactsOfFiles:
             asked if facts.decision is not None else asked & await self._pool(judge.rules.may_ask, facts, judge.now_ms)
         )
 
-    async def _with_before(self, judge: Judge, about: About, largest: int = MOST) -> Judge:
+    async def _with_before(
+        self, judge: Judge, about: About, path: str, read: Callable[[], Coroutine[Any, Any, Judge]], largest: int = MOST
+    ) -> Judge:
         """
-        The judge, with what its rules ask of the files with which one is compared.
+        The judge, with what its rules ask of the file at a path, which ``read`` reads, and of those before it.
 
-        What is left after ``MOST_BEFORE`` of them, or cannot be had, is not known.
+        They are read together. What is left after ``MOST_BEFORE`` of them, or cannot be had, is not known.
         """
-        read: set[str] = set()
-        while len(read) < MOST_BEFORE:
-            path = await self._pool(judge.lacking, await about(judge))
-            if not path or path in read:
-                break
-            read.add(path)
-            judge = await self._with_file(judge, path, largest)
-        return judge
+        asked = {path}
+        lacking = await self._before(judge, about, asked)
+        found = await together([read(), *(self._with_file(judge, each, largest) for each in lacking)])
+        while True:
+            judge = evolve(judge, facts={name: each for one in (judge, *found) for name, each in one.facts.items()})
+            lacking = await self._before(judge, about, asked)
+            if not lacking:
+                return judge
+            found = await together(self._with_file(judge, each, largest) for each in lacking)
+
+    async def _before(self, judge: Judge, about: About, asked: set[str]) -> Sequence[str]:
+        """The paths of files that are to be read next, which are ``asked`` for from now on."""
+        lacking = await self._pool(judge.lacking, await about(judge))
+        found = [each for each in lacking if each not in asked][: MOST_BEFORE + 1 - len(asked)]
+        asked.update(found)
+        return found
 
     async def _with_file(self, judge: Judge, path: str, largest: int) -> Judge:
         """The judge, with what its rules ask of another file of the package, if that can be had."""
@@ -225,9 +238,8 @@ class OwnFactsOfFiles:
         main = main or file
         about = partial(self._of_stored, main)
         inside = await self._inside_wanted(judge, about) if data & INSIDE else frozenset[Datum]()
-        judge = await self._of_kept(judge, main, data - INSIDE | inside)
-        if "differs" in inside:
-            judge = await self._with_before(judge, about)
+        kept = partial(self._of_kept, judge, main, data - INSIDE | inside)
+        judge = await (self._with_before(judge, about, main.path, kept) if "differs" in inside else kept())
         known = judge.facts.get(f"sha256:{main.sha256}")
         facts = judge.facts if known is None else {**judge.facts, f"sha256:{file.sha256}": known}
         return evolve(judge, own=unread, facts=facts)

@@ -73,27 +73,31 @@ class Comparisons:
     def _compare(self, path: str, facts: Facts, at_ms: int) -> Compared:
         if self._judge.line is None:
             return NO_LINE
-        if "differs" in facts.unread and not facts.looked_into:
-            return evolve(UNKNOWN, lacking=path)
         if not facts.versions or facts.unreadable:
             return UNKNOWN
         try:
-            return self._with_line(self._judge.line, path, facts, at_ms)
+            found = self._with_line(self._judge.line, path, facts, at_ms)
         except Invalid:  # nothing says what is before it
             return UNKNOWN
+        unread = "differs" in facts.unread and not facts.looked_into
+        return evolve(UNKNOWN, lacking=(path, *found.lacking)) if unread and found is not NOTHING_BEFORE else found
 
     def _with_line(self, line: Line, path: str, facts: Facts, at_ms: int) -> Compared:
         found: list[Compared] = []
+        lacking: list[str] = []
+        served = False
         for peer, served in self._before(line, path, facts, at_ms):
             its = self._judge.of_peer(peer, _differing_in_nothing)
             if self._judge.lacks(peer, its):
-                if served or not found:
-                    return evolve(UNKNOWN, lacking=peer.path)
-                continue
-            if served or len(found) < MOST_BETWEEN:
+                lacking += [peer.path] if served or not (found or lacking) else []
+            elif served or len(found) < MOST_BETWEEN:
                 found.append(compare(_seen(its), _seen(facts), peer.version))
             if served:
-                return Compared.joined(reversed(found))
+                break
+        if lacking:
+            return evolve(UNKNOWN, lacking=tuple(lacking))
+        if served:
+            return Compared.joined(reversed(found))
         if line.has_before(facts.versions[0], path, facts.published_ms):
             return evolve(Compared.joined(reversed(found)), unknown=UNKNOWN.unknown)
         return NOTHING_BEFORE

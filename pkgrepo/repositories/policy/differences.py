@@ -50,13 +50,13 @@ class Compared:
     How a file differs from those of versions before it.
 
     ``words`` has what is different, with the version before and names for a sentence. Of what is ``unknown`` nothing
-    can be said. ``lacking`` is the path of a file that is to be read for that, empty if it is not known which; None if
-    no reading tells more.
+    can be said. ``lacking`` are the paths of files that are to be read for that, or an empty one if it is not known
+    which.
     """
 
     words: Mapping[Difference, tuple[str, Sequence[str]]] = _NONE
     unknown: frozenset[Difference] = frozenset()
-    lacking: str | None = None
+    lacking: tuple[str, ...] = ()
 
     @classmethod
     def joined(cls, found: Iterable[Compared]) -> Compared:
@@ -85,7 +85,7 @@ class Compared:
 NOTHING_BEFORE: Final = Compared()
 EVERYTHING: Final = Compared(words=dict.fromkeys(DIFFERENCES, ("", ())))
 UNKNOWN: Final = Compared(unknown=ALL)
-NO_LINE: Final = Compared(unknown=ALL, lacking="")  # of versions, which are not known here
+NO_LINE: Final = Compared(unknown=ALL, lacking=("",))  # of versions, which are not known here
 
 
 def compare(before: Seen, after: Seen, version: str) -> Compared:

@@ -446,11 +446,11 @@ class Judge:
                 facts, names, claim = self._stored_facts(reader, version, each)
                 yield Peer(each.path, facts, names, claim)
 
-    def lacking(self, facts: Facts) -> str | None:
-        """The path of the next file before one that is to be read, so that the rules can compare them."""
+    def lacking(self, facts: Facts) -> Sequence[str]:
+        """The paths of files that are to be read, so that the rules can compare one with those before it."""
         if facts.compare is None or "differs" not in self.rules.may_ask(facts, self.now_ms):
-            return None
-        return facts.compare(facts, self.now_ms).lacking
+            return ()
+        return [each for each in facts.compare(facts, self.now_ms).lacking if each]
 
     def _facts_beside_version(self, reader: Reader, file: File) -> Facts | None:
         """What is known of the version in whose folder a plain file lies; None if it lies in none."""
