@@ -75,7 +75,8 @@ class Shape(msgspec.Struct, frozen=True, omit_defaults=True):
     ``dependencies`` are the names of packages that are installed with it; those in ``direct`` come from an address of
     their own, such as a git repository. ``sources`` are the repositories of its source, as host and path.
     ``publisher`` is the account that published it, and ``maintainers`` are those that could; empty if not known.
-    ``unpacked`` is the size of its files in bytes, and ``files`` their number; None if not known.
+    ``unpacked`` is the size of its files in bytes, and ``files`` their number; None if not known. What is for one
+    ``platform`` alone is not chosen by clients: another package names its version.
     """
 
     dependencies: tuple[str, ...] = ()
@@ -85,6 +86,7 @@ class Shape(msgspec.Struct, frozen=True, omit_defaults=True):
     maintainers: tuple[str, ...] = ()
     unpacked: int | None = None
     files: int | None = None
+    platform: bool = False
 
     def joined(self, other: Shape) -> Shape:
         """What both say together."""
@@ -96,6 +98,7 @@ class Shape(msgspec.Struct, frozen=True, omit_defaults=True):
             maintainers=_union(self.maintainers, other.maintainers),
             unpacked=other.unpacked if self.unpacked is None else self.unpacked,
             files=other.files if self.files is None else self.files,
+            platform=self.platform or other.platform,
         )
 
 

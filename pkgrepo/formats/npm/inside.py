@@ -42,13 +42,16 @@ def shape_of(manifest: Mapping[str, Any]) -> Shape:
     source = manifest.get("repository")
     source = source.get("url") if isinstance(source, dict) else source
     repository = repository_of(source, short=True) if isinstance(source, str) else ""
-    people = manifest.get("maintainers")
+    people, dist = manifest.get("maintainers"), manifest.get("dist")
+    unpacked = dist.get("unpackedSize") if isinstance(dist, dict) else None
     return Shape(
         dependencies=names_checked([*wanted, *aliases]),
         direct=names_checked(name for name, text in wanted.items() if _DIRECT.match(text)),
         sources=(repository,) if repository else (),
         publisher=_account(manifest.get("_npmUser")),
         maintainers=names_checked(filter(None, map(_account, people if isinstance(people, list) else ()))),
+        unpacked=unpacked if isinstance(unpacked, int) and unpacked >= 0 else None,
+        platform=bool(manifest.get("os") or manifest.get("cpu")),
     )
 
 

@@ -133,14 +133,15 @@ class OwnFactsOfFiles:
         """
         The judge, with what its rules ask of a file that a document of an upstream lists.
 
-        Without ``digests`` the whole file is not read for these alone, nor for what one of more than ``largest`` bytes
-        has inside.
+        Without ``digests`` the whole file is not read for these alone, nor for what one of more than ``largest`` bytes,
+        packed or unpacked, has inside.
 
         :raises NotFound: the upstream does not have it; :raises UpstreamFailed: it cannot be had from there
         :raises StorageFull, StorageFailed: it cannot be stored
         """
         about = partial(_of_entry, remote)
-        inside = await self._inside_wanted(judge, about)
+        left = _is_left(judge, remote, largest)
+        inside = frozenset[Datum]() if left else await self._inside_wanted(judge, about)
         read = partial(self._of_listed, judge, remote, inside, digests=digests, largest=largest)
         if "differs" not in inside:
             return await read()
@@ -208,7 +209,7 @@ class OwnFactsOfFiles:
         for each in both:
             missing = judge.rules.algorithms - each.source.digests.keys() if digests else ()
             data = self.asked(judge) - INSIDE | inside if each is main else frozenset[Datum]()
-            if (each.source.size or 0) > largest:
+            if _is_left(judge, each, largest):
                 data -= INSIDE
             wanted = Wanted(data, frozenset(missing))
             if not wanted:
@@ -464,6 +465,13 @@ def asked_of_files(rules: PackageRules, own: frozenset[Datum]) -> frozenset[Datu
     """The data that rules ask for, of those that only files tell. A view of the past asks for the age of everything."""
     of_view: frozenset[Datum] = frozenset({"age"}) if rules.at_ms is not None else frozenset()
     return (rules.needs | of_view) & own
+
+
+def _is_left(judge: Judge, remote: RemoteFile, largest: int) -> bool:
+    """Whether what a file has inside is left for those who ask for it: it is large, or clients have no choice of it."""
+    told = judge.facts_of_entry(remote.entry, remote.route).told
+    large = max(remote.source.size or 0, 0 if told is None else told.unpacked or 0) > largest
+    return large or (largest < MOST and told is not None and told.platform)
 
 
 async def _of_entry(remote: RemoteFile, judge: Judge) -> Facts:

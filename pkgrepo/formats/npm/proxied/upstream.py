@@ -110,6 +110,7 @@ def make_release(name: str, entry: Entry, source: FileSource, blob: BlobInfo) ->
 
 class _Dist(msgspec.Struct):
     attestations: Any = None
+    unpackedSize: Any = None
 
 
 class _Declared(msgspec.Struct):
@@ -126,12 +127,14 @@ class _Declared(msgspec.Struct):
     peerDependenciesMeta: Any = None
     repository: Any = None
     maintainers: Any = None
+    os: Any = None
+    cpu: Any = None
 
 
 # The fields, beside the account, of what is compared between versions.
 _COMPARED: Final = (
     *("dependencies", "optionalDependencies", "peerDependencies", "peerDependenciesMeta"),
-    *("repository", "maintainers"),
+    *("repository", "maintainers", "os", "cpu"),
 )
 _decode_declared = msgspec.json.Decoder(_Declared).decode
 
@@ -153,7 +156,7 @@ def read_declared(fragments: Mapping[str, bytes]) -> Mapping[str, Any]:
         "licenses": found.licenses,
         "hasInstallScript": found.hasInstallScript,
         "_npmUser": found.npmUser,
-        "dist": None if found.dist is None else {"attestations": found.dist.attestations},
+        "dist": None if found.dist is None else msgspec.structs.asdict(found.dist),
         **{name: getattr(found, name) for name in _COMPARED},
     }
     return {"hasInstallScript": False, **{key: value for key, value in declared.items() if value is not None}}

@@ -270,3 +270,14 @@ async def test_a_version_is_not_the_first_as_its_upstream_has_removed_those_befo
     assert "first install_script since 1.0.0" in await ask(world, mirror, "1.0.1")
     await world.settle()
     assert "first install_script since 1.0.0" in await ask(world, mirror, "1.0.1")
+
+
+async def test_what_is_for_one_platform_is_read_when_it_is_asked_for(world: ProxyWorld) -> None:
+    """Another package names its version: documents of many of these are read for one file of one of them."""
+    up = world.upstream()
+    add(up, ("1.0.0", "1.0.1"), ("1.0.1",), os=["linux"])
+    mirror = await mirror_of(world, up)
+    assert await shown(world, mirror) == ["1.0.0", "1.0.1"]
+    assert not up.count(f"/{tarball('1.0.1')}")
+    assert "since 1.0.0" in await ask(world, mirror, "1.0.1")
+    assert await shown(world, mirror) == ["1.0.0"]
