@@ -185,7 +185,7 @@ def _declared(entry: Entry) -> Mapping[str, Any]:
     """What rules ask of a manifest, of which it may be all that is kept."""
     try:
         declared = read_declared(entry.fragments)
-        return {key: value for key, value in declared.items() if value is not False and key != "dist"}
+        return {key: value for key, value in declared.items() if value is not False and key not in ("dist", *_COMPARED)}
     except Invalid:
         return {UNREADABLE: True}
 
