@@ -10,6 +10,7 @@ import pytest
 from pkgrepo.storage.catalog.usage_counts import DAY_MS
 from tests.support.images import Registry, make_image, make_index
 from tests.support.memory_server import Stack
+from tests.support.npm_packages import make_manifest, make_publish, make_tarball
 from tests.support.osv_records import REQUESTS, write_folder
 
 PATH = "/policy/rehearse"
@@ -173,3 +174,24 @@ async def test_images_are_tried_by_tag_and_digest(stack: Stack) -> None:
 async def test_wrong_rules_are_refused(stack: Stack, body: Any) -> None:
     assert (await stack.api("POST", PATH, body)).status == 422
     assert (await stack.ok("GET", "/job"))["items"] == []
+
+
+async def test_a_version_that_differs_from_the_one_before_is_refused_as_far_as_its_bytes_were_read(
+    stack: Stack,
+) -> None:
+    await stack.add_repository("js", format="npm", config={"type": "Hosted"})
+    for version, more in (("1.0.0", {}), ("1.0.1", {"scripts": {"install": "x"}}), ("1.0.2", {})):
+        tarball = make_tarball("demo", version, manifest=make_manifest("demo", version, **more))
+        body = make_publish("demo", version, tarball=tarball, **more)
+        assert (await stack.call("PUT", "/repositories/main/js/demo", raw=body, who="admin")).status == 201
+    rule = {"name": "differs", "match": {"differs": ["install_script"]}, "missing": "quarantine"}
+    paths = [f"/repositories/main/js/demo/-/demo-{version}.tgz" for version in ("1.0.0", "1.0.1", "1.0.2")]
+    for path in paths:
+        assert (await stack.call("GET", path, who="admin")).status == 200
+    found = await rehearse(stack, rule, repository="main/js")
+    assert {(each["version"], bool(each["missing"])) for each in found["stored"]} == {("1.0.1", True), ("1.0.2", True)}
+    await stack.ok("PUT", "/repository/main%2Fjs/config/policy", {"rules": [rule]})
+    assert [(await stack.call("GET", path, who="admin")).status for path in paths] == [200, 403, 200]
+    found = await rehearse(stack, rule, repository="main/js")
+    assert [(each["version"], each["missing"]) for each in found["stored"]] == [("1.0.1", "")]
+    assert [(each["version"], each["requests"]) for each in found["refused"]] == [("1.0.1", 1)]
