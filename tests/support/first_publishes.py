@@ -134,7 +134,7 @@ def _crate(to: Publisher, base: str, name: str, version: str) -> Published:
 def _module(to: Publisher, base: str, name: str, version: str) -> Published:
     module, version = f"example.com/{name}", f"v{version}"
     to.ask("PUT", path := f"{base}/{module}/@v/{version}.zip", data=(data := make_module(module, version)))
-    return Published("go", path, f"{base}/{module}/@v/list", data, version)
+    return Published("go", path, f"{base}/{module}/@v/list", data, f"{version}\n")
 
 
 def _chart(to: Publisher, base: str, name: str, version: str) -> Published:
