@@ -11,7 +11,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from attrs import frozen
 
@@ -114,13 +114,15 @@ class PkgrepoProxy(Proxy, Pkgrepo):
 
     format = ""
     url_end = ""
+    rules: Sequence[Mapping[str, Any]] = ()
 
     def environment(self) -> Mapping[str, str]:
         return {**super().environment(), "PKGREPO_PROXY__ALLOW_PRIVATE": json.dumps([LOOPBACK])}
 
     def prepare(self) -> None:
         route = {"url": f"{self.upstream.base_url}{self.url_end}", "name": "upstream", "priority": 0}
-        self.add_repository("cached", self.format, type="Proxy", proxy={"routes": [route]})
+        policy = {"policy": {"rules": self.rules}} if self.rules else {}
+        self.add_repository("cached", self.format, type="Proxy", proxy={"routes": [route]}, **policy)
 
     def place(self, kind: str) -> str:
         return self.repository_url("cached")
@@ -144,6 +146,22 @@ for _name, _kind, _format, _url_end in (
     ("gems", "gems", "ruby", ""),
 ):
     variant(f"pkgrepo-{_name}-proxy", PkgrepoProxy, direct=UPSTREAMS[_kind], format=_format, url_end=_url_end)
+
+
+# The rules that are suggested, for a day on which all versions are new, without that which would hold them all.
+RULES: Final = [
+    {"name": "trust fell", "match": {"source": "cached", "trust": "fell"}, "action": "quarantine"},
+    {
+        "name": "differs",
+        "match": {
+            "age_days": 14,
+            "source": "cached",
+            "differs": ["install_script", "native_build", "executable", "git_dependency", "size"],
+        },
+        "action": "quarantine",
+    },
+]
+variant("pkgrepo-npm-ruled-proxy", PkgrepoProxy, direct=UPSTREAMS["npm"], format="npm", rules=RULES)
 
 
 class VerdaccioProxy(Proxy, Verdaccio):

@@ -225,12 +225,21 @@ def _scenarios(load: Load) -> Sequence[Scenario]:
     )
 
 
+# What rules cost that look into each file, and into that of the version before it.
+RULES = Scenario(
+    *("proxy-npm-rules-cold", f"{NPM_LOAD.about}; nothing in the cache", ("pkgrepo-npm-ruled-proxy", NPM_LOAD.ours)),
+    *((SECONDS, CPU_MS, GROWTH, ASKED, FETCHED), _cold(NPM_LOAD), "proxies-rules"),
+    (Goal(SECONDS, "at most", 1.3, NPM_LOAD.ours),),
+)
+
+
 SCENARIOS: tuple[Scenario, ...] = (
     *(
         scenario
         for load in (NPM_LOAD, PIP_LOAD, UV_LOAD, IMAGE_LOAD, MAVEN_LOAD, GEM_LOAD)
         for scenario in _scenarios(load)
     ),
+    RULES,
     *map(_cold_scenario, (REAL_NPM_LOAD, REAL_PIP_LOAD, REAL_UV_LOAD, LINE_LOAD, SILENT_LOAD)),
     Scenario(
         *(
