@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.http_client import HttpClient
 from tests.support.python_index import PASSWORD
 
 pytestmark = pytest.mark.server
@@ -154,3 +155,21 @@ def test_people_of_a_server_are_previewed_as_a_file_that_can_be_applied(admin, w
     assert {each["action"] for each in changes if "mia" in str(each) or "mov" in str(each)} == {"unchanged"}
     for what in (("user", "mia"), ("group", "movers"), ("project", "moved")):
         admin(what[0], "delete", what[1], "--yes")
+
+
+def test_a_canary_is_made_and_its_uses_are_listed(admin):
+    made = admin.json("token", "canary", "left in a wiki")
+    assert (made["canary"], made["expires_at"]) == (True, None)
+    assert "no canary token was used" in admin.run("token", "rings").stderr
+    thief = HttpClient(admin.url, ("admin", made["token"]))
+    assert thief.get("/api/user/me").status == 401
+    assert "left in a wiki" in admin("token", "rings")
+    assert any(each["name"] == "left in a wiki" for each in admin.json("token", "list"))
+    assert admin("token", "revoke", "left in a wiki", "--yes") == "revoked token left in a wiki\n"
+
+
+def test_without_an_export_no_record_is_taken_and_no_recall_is_open(admin, write):
+    record = write("record.json", b'{"id":"MAL-2026-1","modified":"2026-01-01T00:00:00Z"}')
+    assert "have not been loaded yet" in admin.refused(5, "advisories", "add", str(record))
+    assert "no known malware is, or was, here" in admin.run("recalls").stderr
+    assert "'MAL-2026-1' does not exist" in admin.refused(3, "recall", "report", "MAL-2026-1")
