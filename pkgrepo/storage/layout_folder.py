@@ -118,6 +118,13 @@ class LayoutFolder:
         for each in (self.file(path), self.file(path).parent):
             fsync_path(each)
 
+    def sync_folder(self, path: str) -> None:
+        """Make the names in a folder durable, or that it is gone itself. :raises OSError: they may come back"""
+        folder = self.file(path)
+        while not folder.is_dir():
+            folder = folder.parent
+        fsync_path(folder)
+
     def sync_all(self) -> None:
         """Make all of the layout durable. :raises OSError: some of it may be lost"""
         try:

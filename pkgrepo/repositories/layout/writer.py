@@ -82,22 +82,24 @@ class Plan:
     """
     Changes on the disk: ``links`` as (locator, place), ``documents`` as (place, bytes), and places to remove.
 
-    ``drafts`` are documents in temporary files, as (path of the file, place). A place is a path in the layout.
+    ``drafts`` are documents in temporary files, as (path of the file, place). A place is a path in the layout. Places
+    in ``first`` are removed before anything else, and for good: only a sidecar that changes or goes next knows of them.
     """
 
     links: tuple[tuple[str, str], ...] = ()
     documents: tuple[tuple[str, bytes], ...] = ()
     drafts: tuple[tuple[str, str], ...] = ()
     removals: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        return len(self.links) + len(self.documents) + len(self.drafts) + len(self.removals)
+        return len(self.links) + len(self.documents) + len(self.drafts) + len(self.removals) + len(self.first)
 
     @property
     def places(self) -> list[str]:
         """The places that the plan changes."""
         places = [place for _, place in (*self.links, *self.drafts)]
-        return [*places, *(place for place, _ in self.documents), *self.removals]
+        return [*places, *(place for place, _ in self.documents), *self.removals, *self.first]
 
 
 class LayoutWriter(ABC, Generic[S]):
@@ -155,6 +157,10 @@ class LayoutWriter(ABC, Generic[S]):
 
     def apply(self, plan: Plan) -> None:
         """Carry out a plan."""
+        for place in plan.first:
+            self._layout.remove(place)
+        for folder in dict.fromkeys(place.rpartition("/")[0] for place in plan.first):
+            self._layout.sync_folder(folder)
         for locator, place in plan.links:
             self._layout.link(locator, place)
         for place, data in plan.documents:
@@ -233,8 +239,10 @@ class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
         recorded = self._recorded(sidecar) if sidecar in present else ()
         if snapshot.package is None or snapshot.version is None or snapshot.version.text != version:
             # Gone, or published again in another spelling, which has a directory of its own.
-            outer = (*self._outer_places(package_key, version), *recorded)
-            return Plan(removals=self._other_places(present, outer, frozenset()))
+            outer = self._outer_places(package_key, version)
+            return Plan(
+                removals=self._other_places(present, outer, frozenset()), first=self._stale(recorded, frozenset())
+            )
         entries = [FileSidecar.of(file, self.place_of(package_key, file.path, file.sha256)) for file in snapshot.files]
         documents = {sidecar: encode(VersionSidecar.of(snapshot.package, snapshot.version, entries))}
         links = tuple(
@@ -244,10 +252,9 @@ class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
             or not self._layout.is_linked(entry.locator, entry.place)
         )
         kept = frozenset({entry.place for entry in entries} | {sidecar})
-        outer = (*self._outer_places(package_key, version), *recorded)
-        removals = self._other_places(present, outer, kept)
+        removals = self._other_places(present, self._outer_places(package_key, version), kept)
         changed = self._changed(documents) if sidecar in present else tuple(documents.items())
-        return Plan(links=links, documents=changed, removals=removals)
+        return Plan(links=links, documents=changed, removals=removals, first=self._stale(recorded, kept))
 
     def plan_leftovers(self, known: Mapping[str, Collection[str]]) -> Plan:
         """Plan the removal of what belongs to no known package or version."""
@@ -295,6 +302,9 @@ class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
 
     def _other_places(self, present: Collection[str], outer: Iterable[str], kept: frozenset[str]) -> tuple[str, ...]:
         """What is at places of a version, ``present`` in its directory or ``outer`` ones, and must not be there."""
-        stale = (place for place in outer if place not in kept and self._layout.is_file(place))
-        # The sidecar, which records the others, goes last.
-        return (*dict.fromkeys(stale), *sorted(place for place in present if place not in kept))
+        return (*self._stale(outer, kept), *sorted(place for place in present if place not in kept))
+
+    def _stale(self, places: Iterable[str], kept: frozenset[str]) -> tuple[str, ...]:
+        """Those of some places that have files which must not be there."""
+        stale = (place for place in places if place not in kept and self._layout.is_file(place))
+        return tuple(dict.fromkeys(stale))

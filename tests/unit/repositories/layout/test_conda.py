@@ -12,6 +12,7 @@ from pkgrepo.formats.conda.package_metadata import read_package
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.publish.package_changes import remove_files
 from pkgrepo.repositories.publish_policy import PublishPolicy
+from pkgrepo.storage.layout_folder import LayoutFolder
 from tests.support.admission import admitted
 from tests.support.conda_packages import make_conda
 from tests.support.repositories import RepositoryServices, chunks
@@ -90,3 +91,36 @@ async def test_a_lost_catalog_is_rebuilt_with_its_records(world, tmp_path, pools
     assert (report.repositories, report.versions, report.files) == (1, 3, 3)
     assert await after.catalog.scan(read_all, after.repository.id) == before
     await after.stop()
+
+
+async def test_a_file_is_gone_for_good_before_the_sidecar_that_knows_of_it(world, monkeypatch):
+    await world.push("a", "1.0", "0")
+    await world.push("a", "1.0", "1")
+    await world.follow()
+    done = []
+
+    def noted(name, original):
+        def call(folder, path, *more):
+            done.append((name, path.removeprefix("ch/")))
+            return original(folder, path, *more)
+
+        return call
+
+    for each in ("remove", "sync_folder", "write"):
+        monkeypatch.setattr(LayoutFolder, each, noted(each, getattr(LayoutFolder, each)))
+    await world.remove("a", "1.0", ["noarch/a-1.0-1.conda"])
+    await world.follow()
+    sidecar = "packages/a/1.0/a-1.0.json"
+    assert [each for each in done if each[1] in ("noarch/a-1.0-1.conda", "noarch", sidecar)] == [
+        ("remove", "noarch/a-1.0-1.conda"),
+        ("sync_folder", "noarch"),
+        ("write", sidecar),
+    ]
+    done.clear()
+    await world.remove("a", "1.0")
+    await world.follow()
+    assert [each for each in done if each[1] in ("noarch/a-1.0-0.conda", "noarch", sidecar)] == [
+        ("remove", "noarch/a-1.0-0.conda"),
+        ("sync_folder", "noarch"),
+        ("remove", sidecar),
+    ]
