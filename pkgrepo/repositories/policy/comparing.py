@@ -21,7 +21,7 @@ yet of the nearest one, or of the base, is named (``Compared.lacking``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Protocol
 
 from attrs import define, evolve, field
@@ -73,14 +73,23 @@ class Comparisons:
     def _compare(self, path: str, facts: Facts, at_ms: int) -> Compared:
         if self._judge.line is None:
             return NO_LINE
+        if "differs" in facts.unread and not facts.looked_into:
+            return evolve(UNKNOWN, lacking=(path,))
         if not facts.versions or facts.unreadable:
             return UNKNOWN
         try:
-            found = self._with_line(self._judge.line, path, facts, at_ms)
+            return self._with_line(self._judge.line, path, facts, at_ms)
         except Invalid:  # nothing says what is before it
             return UNKNOWN
-        unread = "differs" in facts.unread and not facts.looked_into
-        return evolve(UNKNOWN, lacking=(path, *found.lacking)) if unread and found is not NOTHING_BEFORE else found
+
+    def lacking_before(self, path: str, facts: Facts, at_ms: int) -> Sequence[str]:
+        """The paths of the files before one that are to be read, whether or not that one was read."""
+        if self._judge.line is None or not facts.versions:
+            return ()
+        try:
+            return self._with_line(self._judge.line, path, facts, at_ms).lacking
+        except Invalid:
+            return ()
 
     def _with_line(self, line: Line, path: str, facts: Facts, at_ms: int) -> Compared:
         found: list[Compared] = []

@@ -450,7 +450,12 @@ class Judge:
         """The paths of files that are to be read, so that the rules can compare one with those before it."""
         if facts.compare is None or "differs" not in self.rules.may_ask(facts, self.now_ms):
             return ()
-        return [each for each in facts.compare(facts, self.now_ms).lacking if each]
+        found = facts.compare(facts, self.now_ms).lacking
+        if (
+            found and found[0] and not facts.looked_into
+        ):  # that is the file itself, and those before it are read with it
+            return [found[0], *self._comparisons.lacking_before(found[0], facts, self.now_ms)]
+        return [each for each in found if each]
 
     def _facts_beside_version(self, reader: Reader, file: File) -> Facts | None:
         """What is known of the version in whose folder a plain file lies; None if it lies in none."""

@@ -18,6 +18,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain, islice
 from math import inf
 from typing import Any, Final
 
@@ -99,13 +100,13 @@ class Line:
         major, prerelease = _major(version), self._kinds.prerelease(version)
         for steps in self._steps:
             count = bisect_left(steps, sort, key=lambda each: each.sort)
-            lower = [
-                step
+            lower = (
+                steps[place]
                 for same, early in ((True, False), (False, False), (True, True), (False, True))
-                for step in reversed(steps[:count])
-                if (step.major == major) == same and (step.prerelease and not prerelease) == early
-            ]
-            for step in (*lower, *steps[count:]):
+                for place in range(count - 1, -1, -1)
+                if (steps[place].major == major) == same and (steps[place].prerelease and not prerelease) == early
+            )
+            for step in chain(lower, islice(steps, count, None)):
                 earlier = [each for each in step.peers if (self._time(each.facts.published_ms), step.sort) < time]
                 if earlier and step.version != version:
                     yield _most_alike(earlier, version, path)
