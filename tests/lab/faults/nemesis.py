@@ -120,7 +120,7 @@ def _signal(server: ServerProcess, number: signal.Signals) -> list[int]:
 def _kill_all(server: ServerProcess) -> None:
     """Kill all processes of a server, and wait until they have nothing open any more."""
     left = _signal(server, signal.SIGKILL)
-    server.kill()
+    server.end(signal.SIGKILL)
     ends_at = time.monotonic() + TIMEOUT_S
     while any(_holds(pid) for pid in left):
         assert time.monotonic() < ends_at, left
