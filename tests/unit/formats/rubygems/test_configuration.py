@@ -24,6 +24,7 @@ def test_push_rules_are_fixed_and_the_rest_are_settings() -> None:
     }
     assert settings["policy"] == {
         "rules": [],
+        "burst": None,
         "unique_numbers": False,
         "unique_spellings": True,
         "reuse_deleted_names": False,
