@@ -7,13 +7,9 @@ after they know of something that is exploited. The report has what this server 
 
 from __future__ import annotations
 
-import csv
-import io
-import re
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Annotated, Final, Self
+from typing import Final
 
 import msgspec
 from attrs import frozen
@@ -24,14 +20,12 @@ from pkgrepo.http.responses import NO_STORE, Content, Response
 from pkgrepo.interfaces import Reader
 from pkgrepo.management.api.access_rules import RECALLERS
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.fields import FirstFetch, LastFetch, NextCursor, PackageName, RepositoryPath
 from pkgrepo.management.api.pages import cursor_of
 from pkgrepo.management.api.route import Parameter, Table
-from pkgrepo.management.api.schema import LARGEST, Record
+from pkgrepo.management.api.schema import LARGEST
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.model.advisories import Advisory
-from pkgrepo.model.structs import meaning
-from pkgrepo.repositories.clock import format_time, from_ms
+from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.fetched import FetchedNames
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.storage.catalog import advisories, download_log, recalls
@@ -41,7 +35,9 @@ from pkgrepo.storage.catalog.packages.events import publications
 from pkgrepo.storage.catalog.recalls import Recall
 from pkgrepo.storage.catalog.usage_counts import DAY_MS
 
-from .recall import CSV, FetchCount, cell
+from .recall import CSV
+from .recall_records import RecallRecord, RecallReport, ReportedFetch, ReportedFile
+from .recall_texts import write_markdown, write_table
 
 MOST_SHOWN: Final = 1000  # files in a report
 MOST_VERSIONS: Final = 20_000  # of a package that are compared
@@ -50,119 +46,8 @@ MOST_ROWS: Final = 100_000  # of fetches in a document
 PAGE: Final = 1000  # of them that are read together
 MARKDOWN: Final = b"text/markdown"
 FORMATS: Final = ("json", "markdown", "csv")
-_SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>()#+!|~&])")
 
 table = Table("recall")
-
-
-class RecallPlace(Record):
-    """A repository that has, or had, versions of the package that are malware."""
-
-    repository: RepositoryPath
-    versions: Annotated[list[str], meaning("The versions, at most 20.")]
-    count: Annotated[int, meaning("How many versions there are.")]
-
-
-class RecallRecord(Record):
-    """Known malware that is, or was, in repositories: a recall that the server has opened by itself."""
-
-    id: Annotated[str, meaning("The id of the advisory.")]
-    title: Annotated[str, meaning("Its title.")]
-    ecosystem: Annotated[str, meaning("Where the package is from, such as npm or PyPI.")]
-    package: PackageName
-    places: Annotated[list[RecallPlace], meaning("The repositories, at most 20.")]
-    opened_at: Annotated[datetime, meaning("When it was opened; versions that are blocked are since then.")]
-    clients: Annotated[int, meaning("How many pairs of user and token had fetched it then.")]
-    anonymous: Annotated[int, meaning("How often anonymous clients had fetched it then.")]
-    blocked: Annotated[bool, meaning("Whether the server refuses it by itself.")]
-    cleared_at: Annotated[datetime | None, meaning("When the advisory was withdrawn; null for never.")]
-
-    @classmethod
-    def of(cls, recall: Recall) -> Self:
-        """The record of a recall."""
-        return cls(
-            id=recall.advisory,
-            title=recall.title,
-            ecosystem=recall.ecosystem,
-            package=recall.package,
-            places=[
-                RecallPlace(repository=each.repository, versions=list(each.versions), count=each.count)
-                for each in recall.places
-            ],
-            opened_at=from_ms(recall.opened_ms),
-            clients=recall.clients,
-            anonymous=recall.anonymous,
-            blocked=recall.blocked,
-            cleared_at=None if recall.is_open else from_ms(recall.cleared_ms),
-        )
-
-
-class ReportedFile(Record):
-    """A file that is, or was, served; what is not known is null."""
-
-    repository: RepositoryPath
-    package: Annotated[str, meaning("The name of the package.")]
-    version: Annotated[str, meaning("The version.")]
-    path: Annotated[str, meaning("The path in the repository.")]
-    digest: Annotated[str | None, meaning("The digest.")]
-    stored: Annotated[bool, meaning("Whether it is stored now.")]
-    upstream: Annotated[str | None, meaning("The address at the upstream; null for what was published here.")]
-    published_at: Annotated[datetime | None, meaning("When it was published, as the upstream says if it has one.")]
-    here_since: Annotated[datetime | None, meaning("When it came here.")]
-    by: Annotated[str | None, meaning("Who published it here.")]
-    token: Annotated[str | None, meaning("The token or the pipeline with which that was done.")]
-    first_at: Annotated[datetime | None, meaning("When it was fetched first.")]
-    last_at: Annotated[datetime | None, meaning("When it was fetched last: until then it was served.")]
-    count: FetchCount
-
-
-class ReportedFetch(Record):
-    """The fetches of a file by one client from one network."""
-
-    repository: RepositoryPath
-    package: Annotated[str, meaning("The name of the package then.")]
-    version: Annotated[str, meaning("The version that it had then.")]
-    path: Annotated[str, meaning("The path in the repository.")]
-    user: Annotated[str | None, meaning("The user; null for anonymous clients.")]
-    token: Annotated[str | None, meaning("The token, or the pipeline; null for a password.")]
-    pipeline: Annotated[bool, meaning("Whether it was a pipeline: a build.")]
-    address: Annotated[str | None, meaning("The network, null unless it was kept (downloads.log_addresses).")]
-    first_at: FirstFetch
-    last_at: LastFetch
-    count: FetchCount
-
-
-class RecallReport(Record):
-    """
-    What is known of something that an advisory names: what was served, when, to whom, and from where.
-
-    items are a page of fetches, next is the cursor of the following one.
-    """
-
-    id: Annotated[str, meaning("The id of the advisory.")]
-    title: Annotated[str, meaning("Its title.")]
-    url: Annotated[str, meaning("The address of its page.")]
-    aliases: Annotated[list[str], meaning("Its ids in other databases.")]
-    packages: Annotated[
-        list[str], meaning("The packages that it names, as ECOSYSTEM/NAME, with the affected versions.")
-    ]
-    advised_at: Annotated[str, meaning("When the advisory was published, as it says itself.")]
-    changed_at: Annotated[str, meaning("When it was changed last.")]
-    known: Annotated[bool, meaning("Whether it holds; false if it was withdrawn.")]
-    opened_at: Annotated[datetime | None, meaning("When this server has opened the recall; null if it did not.")]
-    blocked_at: Annotated[datetime | None, meaning("Since when this server refuses it by itself; null if it does not.")]
-    cleared_at: Annotated[datetime | None, meaning("When the advisory was withdrawn.")]
-    files: Annotated[list[ReportedFile], meaning("The files, at most 1,000.")]
-    first_at: Annotated[datetime | None, meaning("When something of it was fetched first.")]
-    last_at: Annotated[datetime | None, meaning("When something of it was fetched last.")]
-    clients: Annotated[int, meaning("How many pairs of user and token have fetched it.")]
-    count: FetchCount
-    anonymous: Annotated[int, meaning("How many of the fetches were by anonymous clients.")]
-    items: Annotated[list[ReportedFetch], meaning("The fetches of the page.")]
-    next: NextCursor
-    since: Annotated[datetime | None, meaning("When the log of downloads begins; null if nothing is logged.")]
-    problem: Annotated[str, meaning("Why that nobody is shown may mean nothing; else empty.")]
-    made_at: Annotated[datetime, meaning("When the report was made.")]
 
 
 @table.command(
@@ -214,7 +99,7 @@ async def report(call: Call) -> RecallReport | Response:
     if form == FORMATS[0]:
         return made
     rows = partial(_rows, call, subject.question, found[:limit])
-    write, kind = (_markdown, MARKDOWN) if form == "markdown" else (_table, CSV)
+    write, kind = (write_markdown, MARKDOWN) if form == "markdown" else (write_table, CSV)
     ending = b"md" if form == "markdown" else b"csv"
     return Response(
         body=Content(LARGEST, deliver=partial(deliver_pieces, partial(write, made, rows)), endless=True),
@@ -429,104 +314,3 @@ async def _rows(call: Call, question: Question, found: Sequence[ItemFetches]) ->
         if len(found) < PAGE or count >= MOST_ROWS:
             return
         found = await call.catalog.scan(download_log.list_item_fetches, question, BY_ITEM.position(found[-1]), PAGE)
-
-
-Rows = Callable[[], AsyncIterator[ReportedFetch]]
-_COLUMNS: Final = (
-    *("row", "repository", "package", "version", "path", "digest", "upstream", "published_at", "here_since", "by"),
-    *("token", "pipeline", "address", "first_at", "last_at", "count"),
-)
-
-
-async def _table(made: RecallReport, rows: Rows) -> AsyncIterator[bytes]:
-    """The report as CSV (RFC 4180): a row for each file, and one for each client that fetched it."""
-    yield _csv(_COLUMNS)
-    for each in made.files:
-        origin = (each.digest, each.upstream, _time(each.published_at), _time(each.here_since), each.by, each.token, "")
-        place = ("file", each.repository, each.package, each.version, each.path)
-        yield _csv((*place, *origin, "", _time(each.first_at), _time(each.last_at), str(each.count)))
-    async for one in rows():
-        pipeline = "yes" if one.pipeline else "no"
-        place = ("fetch", one.repository, one.package, one.version, one.path)
-        who = (one.user or "anonymous", one.token, pipeline, one.address)
-        yield _csv((*place, "", "", "", "", *who, _time(one.first_at), _time(one.last_at), str(one.count)))
-
-
-def _csv(values: Iterable[str | None]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text).writerow([cell(each) for each in values])
-    return text.getvalue().encode()
-
-
-async def _markdown(made: RecallReport, rows: Rows) -> AsyncIterator[bytes]:
-    """The report as Markdown."""
-    facts = {
-        "Advisory": f"{made.id}{f' ({chr(44).join(made.aliases)})' if made.aliases else ''}",
-        "Title": made.title,
-        "Page": made.url,
-        "Packages": "; ".join(made.packages),
-        "Advisory published": made.advised_at or "not known",
-        "Recall opened": _time(made.opened_at) or "no",
-        "Refused since": _time(made.blocked_at) or "not by the server itself",
-        "Advisory withdrawn": _time(made.cleared_at) or "no",
-        "First fetched": _time(made.first_at) or "not known to be",
-        "Last fetched": _time(made.last_at) or "not known to be",
-        "Fetches": f"{made.count}, of which {made.anonymous} by anonymous clients",
-        "Users and tokens": str(made.clients),
-        "Log of downloads since": _time(made.since) or "nothing is logged",
-        "Report made": _time(made.made_at),
-    }
-    yield f"# Recall report: {_plain(made.id)}\n\n".encode()
-    yield "".join(f"- {name}: {_plain(value)}\n" for name, value in facts.items()).encode()
-    if made.problem:
-        yield f"\n**{_plain(made.problem)}**\n".encode()
-    yield b"\n## What\n\n" + _line(
-        [
-            "Repository",
-            "Version",
-            "File",
-            "Digest",
-            "From",
-            "Published",
-            "Here since",
-            "By",
-            "First",
-            "Last fetched",
-            "Fetches",
-        ]
-    )
-    yield _line(["---"] * 11)
-    for each in made.files:
-        by = " with ".join(filter(None, (each.by, each.token)))
-        place = [
-            each.repository,
-            f"{each.package} {each.version}",
-            each.path,
-            each.digest,
-            each.upstream or "published here",
-        ]
-        times = [_time(one) for one in (each.published_at, each.here_since)]
-        fetched = [_time(each.first_at), _time(each.last_at), str(each.count)]
-        yield _line([*map(_plain, (*place, *times, by, *fetched))])
-    yield b"\n## Who\n\n" + _line(
-        ["User", "Token or pipeline", "Network", "Repository", "File", "First", "Last", "Fetches"]
-    )
-    yield _line(["---"] * 8)
-    async for one in rows():
-        token = f"{one.token} (pipeline)" if one.pipeline else one.token
-        who = [one.user or "anonymous", token, one.address, one.repository, one.path]
-        yield _line([*map(_plain, (*who, _time(one.first_at), _time(one.last_at), str(one.count)))])
-    yield b"\nCopies that other caches and people hand on are not known, and nothing of the time before the log.\n"
-
-
-def _line(cells: Sequence[str]) -> bytes:
-    return f"| {' | '.join(cells)} |\n".encode()
-
-
-def _plain(text: str | None) -> str:
-    """A text in one line that Markdown shows as it is."""
-    return _SPECIAL.sub(r"\\\1", " ".join((text or "").split()))
-
-
-def _time(at: datetime | None) -> str:
-    return "" if at is None else format_time(at)
