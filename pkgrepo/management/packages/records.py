@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from pkgrepo.archives.inside import NO_SHAPE
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Repository, Version
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.conditions import CONTENTS
 from pkgrepo.repositories.policy.facts import known_contents
 from pkgrepo.repositories.upkeep.promotion import ATTRIBUTE
+from pkgrepo.storage.catalog.file_facts import FileFacts
 from pkgrepo.storage.catalog.packages.text_index import license_of, people_of
 
 from .schema import FileRecord, OriginRecord, PromotedFrom, Requirement, VersionRecord
@@ -28,7 +30,7 @@ _LINKS = (
     ("download_url", "Download"),
 )
 
-Contents = Mapping[str, Sequence[str]]  # words for what files have inside, by digests such as sha256:<hex>
+Contents = Mapping[str, FileFacts]  # what files have inside, by digests such as sha256:<hex>
 _SEPARATORS = re.compile(r"[,\s]+")
 
 
@@ -78,19 +80,22 @@ def facts_of(files: Sequence[File]) -> Mapping[str, Any]:
 def contents_of(r: Reader, format_: StoredFormat, package: str) -> Contents:
     """What is known to be inside the files of a package (a key), by their digests."""
     known = known_contents(r, format_, package, CONTENTS)
-    return {name: each.contents for name, each in known.items() if each.contents is not None}
+    return {name: each for name, each in known.items() if each.contents is not None}
 
 
 def file_record(file: File, repository_url: str, *, shows_url: bool, contents: Contents) -> FileRecord:
     """The record of a file."""
-    inside = contents.get(f"sha256:{file.sha256}")
+    inside = contents.get(f"sha256:{file.sha256}", FileFacts())
+    shape = inside.shape or NO_SHAPE
     return FileRecord.from_attributes(
         file,
         name=file.path.rsplit("/", 1)[-1],
         url=file_url(repository_url, file.path),
         digests=dict(file.digests),
         uploaded_at=file.created_at,
-        contents=None if inside is None else list(inside),
+        contents=None if inside.contents is None else list(inside.contents),
+        unpacked_size=shape.unpacked,
+        unpacked_files=shape.files,
         upstream=OriginRecord.of(file.origin, shows_url=shows_url),
     )
 

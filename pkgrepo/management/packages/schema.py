@@ -220,6 +220,12 @@ class FileRecord(Record):
             "native_binary; locked alone if that could not be read, null until a rule has asked for it."
         ),
     ] = None
+    unpacked_size: Annotated[
+        int | None, meaning("How many bytes it has unpacked; null until a rule has asked for what is inside.")
+    ] = None
+    unpacked_files: Annotated[
+        int | None, meaning("How many files it has inside; null until a rule has asked for what is inside.")
+    ] = None
     upstream: Annotated[OriginRecord | None, meaning("Where a cached file came from; null unless it is cached.")] = None
 
 
