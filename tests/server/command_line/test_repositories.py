@@ -457,5 +457,5 @@ def test_garbage_is_collected_by_the_server(admin):
     assert admin.json("jobs", "list", "--kind", "gc", "--limit", "1")[0]["id"] == job
     assert job in admin("jobs", "list")
     assert admin.refused(5, "jobs", "cancel", job).startswith("pkgrepo: ")
-    assert "does not exist" in admin.refused(3, "jobs", "show", "nothing")
+    assert "nothing there has the name" in admin.refused(3, "jobs", "show", "nothing")
     assert "does not exist" in admin.refused(3, "repo", "gc", "main/none")
