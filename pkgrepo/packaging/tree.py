@@ -12,8 +12,9 @@ import re
 import shutil
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from attrs import frozen
 
@@ -46,6 +47,13 @@ _UNUSED = (
     "werkzeug/debug",
     "zstandard/_cffi.cpython-311-x86_64-linux-gnu.so",
 )
+# Folders with one module for each language, style or form of output, of which these are used.
+_USED: Final[Mapping[str, Sequence[str]]] = {
+    "docutils/languages": ("en.py",),
+    "docutils/parsers/rst/languages": ("en.py",),
+    "pygments/formatters": ("_mapping.py", "html.py"),
+    "pygments/styles": ("_mapping.py", "default.py"),
+}
 _SCRIPT = """\
 #!/{home}/bin/python3
 import sys
@@ -125,6 +133,10 @@ def _prune(site: Path) -> None:
             shutil.rmtree(each)
     for each in [site / name for name in _UNUSED]:
         shutil.rmtree(each) if each.is_dir() else each.unlink()
+    for folder, used in _USED.items():
+        for each in (site / folder).glob("*.py"):
+            if each.name not in ("__init__.py", *used):
+                each.unlink()
     folders = [
         each for each in site.rglob("*") if each.is_dir() and each.name in {"test", "tests", "_test", "__pycache__"}
     ]
