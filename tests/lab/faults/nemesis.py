@@ -20,7 +20,7 @@ from tests.support.server_process import ServerProcess
 from tests.support.timeouts import TIMEOUT_S
 from tests.support.workers import kill, workers_of
 
-DISK: Final = 2 * 1024**3  # bytes of the disk whose power is cut; its image is sparse
+DISK: Final = 32 * 1024**3  # bytes of the disk whose power is cut; its image is sparse, and has names for 10^6 files
 LONGEST_PAUSE_S: Final = 3.0
 
 
