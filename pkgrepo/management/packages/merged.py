@@ -26,9 +26,14 @@ class Held:
 
 
 async def readable_members(call: Call) -> list[Repository]:
-    """The members of a virtual repository that the caller may read, in the order in which clients get them."""
-    members = call.shared.proxy.resolver.flat_members(call.repository)
-    return [each for each in members if each.active and await call.may(Action.READ, each)]
+    """
+    The members of a virtual repository that the caller may see and read, in the order in which clients get them.
+
+    A hidden one is in no list for others than those who edit it.
+    """
+    members = [each for each in call.shared.proxy.resolver.flat_members(call.repository) if each.active]
+    visible = await call.services.callers.authorizer.visible(call.identity, members)
+    return [each for each in visible if await call.may(Action.READ, each)]
 
 
 def is_merged(call: Call) -> bool:

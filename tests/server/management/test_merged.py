@@ -66,6 +66,13 @@ async def test_members_that_the_caller_may_not_read_are_left_out(filled: Stack) 
     assert await pages(filled, "q=g") == [("g", "third")]
 
 
+async def test_a_hidden_member_is_named_to_those_alone_who_edit_it(filled: Stack) -> None:
+    await filled.ok("PATCH", "/repository/main%2Fthird", {"visibility": "hidden"})
+    assert ("g", "third") not in await pages(filled, "limit=50", who=None)
+    assert (await filled.api("GET", "/package/main%2Fall/g", who=None)).status == 404
+    assert ("g", "third") in await pages(filled, "limit=50")
+
+
 async def test_a_package_is_shown_with_its_member(filled: Stack) -> None:
     shown = await filled.ok("GET", "/package/main%2Fall/b")
     assert (shown["name"], shown["member"], shown["versions"]) == ("b", "main/first", 1)
