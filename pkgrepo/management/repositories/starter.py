@@ -154,10 +154,8 @@ async def make_starter(call: Call, body: Starter) -> StarterSet:
     formats = call.services.formats
     found = starter_formats(formats, body.formats, body.upstreams)
     storage = (await find_place(call, body.storage)).name
-    upstreams = {
-        **call.services.starter_upstreams,
-        **{get_format(formats, n).name: url for n, url in body.upstreams.items()},
-    }
+    given = [*call.services.starter_upstreams.items(), *body.upstreams.items()]
+    upstreams = {get_format(formats, name, "/upstreams").name: url for name, url in given}
     wanted = [
         (format_, each)
         for format_ in found

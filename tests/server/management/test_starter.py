@@ -77,6 +77,14 @@ async def test_system_managers_alone_make_it(stack: Stack) -> None:
     assert (await stack.api("POST", "/system/starter", {}, who="ann")).status == 403
 
 
+async def test_an_address_of_the_request_comes_before_that_of_the_settings(tmp_path: Path) -> None:
+    async with running_stacks(tmp_path) as make:
+        stack = await make(bootstrap__upstreams={"pypi": "http://old.example/"})  # another name of the format
+        await stack.ok("POST", "/system/starter", {"formats": ["python"], "upstreams": {"python": UPSTREAM}})
+        proxy = await stack.ok("GET", "/repository/main%2Fpypi-proxy/config")
+        assert [each["url"] for each in proxy["proxy"]["routes"]] == [UPSTREAM]
+
+
 async def test_the_settings_make_it_at_the_first_start(tmp_path: Path) -> None:
     async with running_stacks(tmp_path) as make:
         stack = await make(bootstrap__starter=["npm", "raw"], bootstrap__upstreams={"npm": UPSTREAM})
