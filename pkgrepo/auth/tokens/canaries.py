@@ -83,7 +83,7 @@ class CanaryRings:
         try:
             entries = await self._catalog.write(write_rings, pending)
         except (StorageFull, StorageFailed):  # which the catalog has logged
-            self._pending = [*pending, *self._pending]
+            self._pending = [*pending, *self._pending][:MOST_RUNG]  # the log has all of them
             return
         for each in entries:
             self._copy_entry(each)
