@@ -27,7 +27,8 @@ from attrs import frozen
 
 from pkgrepo.errors import Invalid
 
-from .listing import walk_archive
+from .listing import Found, walk_archive
+from .minified import MOST_READ, Places, is_code, places_of, unreadable_bytes
 from .source import Source
 
 Word = Literal["install_script", "native_build", "pth", "executable", "native_binary"]
@@ -44,6 +45,7 @@ Difference = Literal[
     "publisher",
     "source",
     "size",
+    "obfuscated",
 ]
 DIFFERENCES: Final[tuple[Difference, ...]] = get_args(Difference)
 
@@ -76,7 +78,8 @@ class Shape(msgspec.Struct, frozen=True, omit_defaults=True):
     their own, such as a git repository. ``sources`` are the repositories of its source, as host and path.
     ``publisher`` is the account that published it, and ``maintainers`` are those that could; empty if not known.
     ``unpacked`` is the size of its files in bytes, and ``files`` their number; None if not known. What is for one
-    ``platform`` alone is not chosen by clients: another package names its version.
+    ``platform`` alone is not chosen by clients: another package names its version. ``unreadable`` is where its files
+    have code that people cannot read; None if they were not read, or by an earlier release, which did not look for it.
     """
 
     dependencies: tuple[str, ...] = ()
@@ -87,6 +90,12 @@ class Shape(msgspec.Struct, frozen=True, omit_defaults=True):
     unpacked: int | None = None
     files: int | None = None
     platform: bool = False
+    unreadable: Places | None = None
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the bytes of a file were read for all of it."""
+        return self.unreadable is not None
 
     def joined(self, other: Shape) -> Shape:
         """What both say together."""
@@ -99,6 +108,7 @@ class Shape(msgspec.Struct, frozen=True, omit_defaults=True):
             unpacked=other.unpacked if self.unpacked is None else self.unpacked,
             files=other.files if self.files is None else self.files,
             platform=self.platform or other.platform,
+            unreadable=other.unreadable if self.unreadable is None else self.unreadable,
         )
 
 
@@ -132,10 +142,12 @@ class Signs:
 
     ``names`` are patterns of names in the archive, with what they say. ``texts`` are patterns of the names of files
     that are read, with functions that say what these tell, and raise ``Invalid`` if they cannot be understood.
+    ``top`` is what names begin with that is not the same in each version.
     """
 
     names: Sequence[tuple[re.Pattern[str], Word]] = ()
     texts: Sequence[tuple[re.Pattern[str], Callable[[bytes], Inside]]] = ()
+    top: re.Pattern[str] | None = None
 
 
 def look_inside(content: int | bytes, filename: str, signs: Signs) -> Inside:
@@ -147,6 +159,7 @@ def look_inside(content: int | bytes, filename: str, signs: Signs) -> Inside:
     source = Source(content, filename)
     found: set[Word] = set()
     shape, unpacked, files = NO_SHAPE, 0, 0
+    unreadable: dict[str, int] = {}
     for each in walk_archive(source, MOST, MOST_BZ2):
         if each is None:
             raise source.refuse(f"unpacks to more than {MOST} bytes")
@@ -160,12 +173,21 @@ def look_inside(content: int | bytes, filename: str, signs: Signs) -> Inside:
         if kind == "link":
             continue
         unpacked, files = unpacked + each.entry.size, files + 1
-        data = each.read(LONGEST_TEXT) if readers else each.head(_HEAD)
+        code = is_code(name)
+        data = each.read(LONGEST_TEXT) if readers else _code(each) if code else each.head(_HEAD)
+        if code and (count := unreadable_bytes(name, data, each.entry.size)):
+            unreadable[name if signs.top is None else signs.top.sub("", name, count=1)] = count
         found.update(_of_head(data[:_HEAD], name))
         for told in (read(data) for read in readers):
             found.update(told.words)
             shape = shape.joined(told.shape)
-    return Inside(frozenset(found), msgspec.structs.replace(shape, unpacked=unpacked, files=files))
+    shape = msgspec.structs.replace(shape, unpacked=unpacked, files=files, unreadable=places_of(unreadable))
+    return Inside(frozenset(found), shape)
+
+
+def _code(found: Found) -> bytes:
+    """The bytes of a file of code, at most so many as are looked at."""
+    return found.read(MOST_READ) if found.entry.size <= MOST_READ else found.head(MOST_READ)
 
 
 def _of_head(head: bytes, name: str) -> Iterator[Word]:

@@ -45,7 +45,7 @@ class Case:
 CASES = [
     Case("axios", "npm", "axios", "1.14.1", "1.14.0", "trust fell"),
     Case("nx-s1ngularity", "npm", "nx", "21.5.0", "21.4.1", "trust fell"),
-    Case("chalk-debug", "npm", "debug", "4.4.2", "4.4.1"),
+    Case("chalk-debug", "npm", "debug", "4.4.2", "4.4.1", "new obfuscated or minified code in index.js since 4.4.1"),
     Case(
         "phantom-gyp", "npm", "@vapi-ai/server-sdk", "1.2.1", "1.2.0", "first install_script, first native_build since"
     ),

@@ -49,7 +49,9 @@ SIGNS: Final = Signs(
 )
 
 
-DIFFERS: Final[frozenset[Difference]] = frozenset({"install_script", "pth", "executable", "dependency", "size"})
+DIFFERS: Final[frozenset[Difference]] = frozenset(
+    {"install_script", "pth", "executable", "dependency", "size", "obfuscated"}
+)
 
 
 def look(content: int | bytes, path: str) -> Inside:

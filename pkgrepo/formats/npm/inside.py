@@ -90,11 +90,15 @@ def _read(data: bytes) -> Inside:
 SIGNS: Final = Signs(
     names=[(re.compile(rf"{_TOP}binding\.gyp$"), each) for each in _GYP],
     texts=[(re.compile(rf"{_TOP}package\.json$"), _read)],
+    top=re.compile(_TOP),
 )
 
 
 DIFFERS: Final[frozenset[Difference]] = frozenset(
-    {"install_script", "native_build", "executable", "dependency", "git_dependency", "publisher", "source", "size"}
+    {
+        *("install_script", "native_build", "executable", "dependency", "git_dependency", "publisher", "source"),
+        *("size", "obfuscated"),
+    }
 )
 
 

@@ -74,6 +74,7 @@ WHEEL: Final = Signs(
         (re.compile(r"^[^/]+\.data/scripts/."), "executable"),
     ],
     texts=[(re.compile(r"^[^/]+\.(?:dist|egg)-info/METADATA$"), _read)],
+    top=re.compile(_WHEEL),
 )
 SOURCES: Final = Signs(
     names=[
@@ -81,12 +82,16 @@ SOURCES: Final = Signs(
         (re.compile(r"\.(?:c|cc|cpp|cxx|pyx|f|f90|rs|cu|m|mm|go)$", re.IGNORECASE), "native_build"),
     ],
     texts=[(re.compile(r"^[^/]+/PKG-INFO$"), _read)],
+    top=re.compile(r"^[^/]+/"),
 )
 _BUILT: Final = (".whl", ".egg")
 
 
 DIFFERS: Final[frozenset[Difference]] = frozenset(
-    {"install_script", "native_build", "pth", "executable", "dependency", "git_dependency", "source", "size"}
+    {
+        *("install_script", "native_build", "pth", "executable", "dependency", "git_dependency", "source", "size"),
+        "obfuscated",
+    }
 )
 
 

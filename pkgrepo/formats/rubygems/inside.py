@@ -22,7 +22,7 @@ SIGNS: Final = Signs(names=[(re.compile(r"(?:^|/)rubygems_plugin\.rb$"), "instal
 
 
 DIFFERS: Final[frozenset[Difference]] = frozenset(
-    {"install_script", "native_build", "executable", "dependency", "source", "size"}
+    {"install_script", "native_build", "executable", "dependency", "source", "size", "obfuscated"}
 )
 
 

@@ -18,7 +18,8 @@ from pkgrepo.repositories.policy.conditions import CACHED
 from pkgrepo.repositories.policy.schema import PolicyRule, RuleMatch
 
 COMPARED_DAYS: Final = 14  # with 30 a package that is released each day has more before it than a request reads
-# What no harmless update of the sample had (see the book, "What differs"); new dependencies many had.
+# What none, or a single one, of the harmless updates of the sample had (see the book, "What differs"); new dependencies
+# many had.
 COMPARED: Final[Sequence[Difference]] = (
     "install_script",
     "native_build",
@@ -26,6 +27,7 @@ COMPARED: Final[Sequence[Difference]] = (
     "executable",
     "git_dependency",
     "size",
+    "obfuscated",
 )
 
 

@@ -20,7 +20,7 @@ is noted of it that a rule is about. If an upstream fails meanwhile, the request
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -169,7 +169,7 @@ class OwnFactsOfFiles:
         lacking = await self._before(judge, about, asked)
         found = await together([read(), *(self._with_file(judge, each, largest) for each in lacking)])
         while True:
-            judge = evolve(judge, facts={name: each for one in (judge, *found) for name, each in one.facts.items()})
+            judge = _with_read(judge, found)
             lacking = await self._before(judge, about, asked)
             if not lacking:
                 return judge
@@ -472,6 +472,13 @@ def _is_left(judge: Judge, remote: RemoteFile, largest: int) -> bool:
     told = judge.facts_of_entry(remote.entry, remote.route).told
     large = max(remote.source.size or 0, 0 if told is None else told.unpacked or 0) > largest
     return large or (largest < MOST and told is not None and told.platform)
+
+
+def _with_read(judge: Judge, found: Iterable[Judge]) -> Judge:
+    """The judge, with what others that began with the same facts have read; each still has the old ones of the rest."""
+    old = judge.facts
+    read = {name: each for one in found for name, each in one.facts.items() if each != old.get(name)}
+    return evolve(judge, facts={**old, **read})
 
 
 async def _of_entry(remote: RemoteFile, judge: Judge) -> Facts:

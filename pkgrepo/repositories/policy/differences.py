@@ -11,6 +11,8 @@ word                what it says
 ``publisher``       it was published by an account that has neither published the one before, nor could have
 ``source``          its source is in another repository; both name one
 ``size``            unpacked it has more than ``GROWTH`` times as many bytes, and ``LEAST_GROWTH`` more
+``obfuscated``      it has code that people cannot read where the one before has none, see
+                    L{pkgrepo.archives.minified}
 ==================  ================================================================================================
 """
 
@@ -24,10 +26,10 @@ from typing import Final
 from attrs import frozen
 
 from pkgrepo.archives.inside import DIFFERENCES, NO_SHAPE, Difference, Shape
+from pkgrepo.archives.minified import GROWTH, LEAST_GROWTH, new_places
 
-GROWTH: Final = 4
-LEAST_GROWTH: Final = 256 * 1024  # bytes
 MOST_NAMED: Final = 5  # names in a sentence
+_OBFUSCATED: Final = "new obfuscated or minified code in"
 
 ALL: Final = frozenset(DIFFERENCES)
 _FIRST: Final[Sequence[Difference]] = ("install_script", "native_build", "pth", "executable")
@@ -99,12 +101,15 @@ def compare(before: Seen, after: Seen, version: str) -> Compared:
     if None in (before.shape, after.shape, before.told, after.told):
         unknown.update(ALL - {*_FIRST, "publisher"})
     else:
-        words.update(_of_shapes(_whole(before), _whole(after)))
-    old, new = before.told or NO_SHAPE, after.told or NO_SHAPE
-    if not old.publisher or not new.publisher:
+        old, new = _whole(before), _whole(after)
+        words.update(_of_shapes(old, new))
+        if old.unreadable is None or new.unreadable is None:
+            unknown.add("obfuscated")
+    said, says = before.told or NO_SHAPE, after.told or NO_SHAPE
+    if not said.publisher or not says.publisher:
         unknown.add("publisher")
-    elif new.publisher not in (old.publisher, *old.maintainers):
-        words["publisher"] = (new.publisher,)
+    elif says.publisher not in (said.publisher, *said.maintainers):
+        words["publisher"] = (says.publisher,)
     return Compared({word: (version, names) for word, names in words.items()}, frozenset(unknown))
 
 
@@ -121,6 +126,8 @@ def _of_shapes(before: Shape, after: Shape) -> Mapping[Difference, Sequence[str]
     old, new = before.unpacked, after.unpacked
     if old is not None and new is not None and new > GROWTH * old and new - old > LEAST_GROWTH:
         found["size"] = (_bytes(old), _bytes(new))
+    if before.unreadable is not None and after.unreadable is not None:
+        found["obfuscated"] = [*new_places(before.unreadable, after.unreadable)]
     return {word: names for word, names in found.items() if names}
 
 
@@ -149,4 +156,5 @@ _SAID: Final[Mapping[Difference, Callable[[Sequence[str]], str]]] = {
     "publisher": lambda names: _named("another publisher", "other publishers", names),
     "source": lambda names: _named("another source", "other sources", names),
     "size": lambda sizes: f"size from {' to '.join(sizes)}",
+    "obfuscated": lambda names: _named(_OBFUSCATED, _OBFUSCATED, names),
 }

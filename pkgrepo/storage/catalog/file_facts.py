@@ -55,7 +55,7 @@ class FileFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     What a file says of itself; None is what was not asked of it, or what its format cannot tell.
 
     ``contents`` are words for what its bytes have inside, which are ``LOCKED`` alone if that cannot be read. ``shape``
-    is what else of its bytes is compared between versions; an earlier release did not read it.
+    is what else of its bytes is compared between versions; an earlier release did not read all of it.
     ``digests`` are its own, as ``sha256:<hex>``; ``published_ms`` is when it says that it was published. ``attested``
     is what others say of it. Of what is ``unreadable`` nothing else is known.
     """
@@ -72,7 +72,7 @@ class FileFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def is_read(self) -> bool:
         """Whether its bytes were read for comparisons, or cannot be."""
-        return self.shape is not None or self.contents == LOCKED
+        return (self.shape is not None and self.shape.is_read) or self.contents == LOCKED
 
 
 LOCKED: Final = ("locked",)  # what is said of the contents of a file that cannot be looked into

@@ -41,16 +41,17 @@ class NpmUpstream(ScriptedUpstream):
         tag: str = "latest",
         dist: Mapping[str, Any] | None = None,
         pad: int = 0,
+        files: Mapping[str, bytes] | None = None,
         **fields: Any,
     ) -> bytes:
         """
         Publish a version, and return its tarball.
 
-        ``dist`` are additional members of its dist, ``pad`` bytes are added to the tarball, ``fields`` are additional
-        members of the manifest, such as ``dependencies``.
+        ``dist`` are additional members of its dist, ``pad`` bytes and ``files`` are added to the tarball; ``fields``
+        are additional members of the manifest, such as ``dependencies``.
         """
         manifest = make_manifest(name, version, **fields)
-        tarball = make_tarball(name, version, manifest=manifest, pad=pad)
+        tarball = make_tarball(name, version, manifest=manifest, files=files, pad=pad)
         self.tarballs[name, version] = tarball
         self.files.serve(self.tarball_path(name, version), Answer(body=tarball, fields={"ETag": etag_of(tarball)}))
         packument = self._packuments.setdefault(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from pkgrepo.archives.inside import Shape
 from pkgrepo.errors import UpstreamFailed
 from pkgrepo.formats.npm.packument.document import SHORT
 from pkgrepo.model import SYSTEM, Repository
@@ -14,6 +16,7 @@ from pkgrepo.proxy.resolving.package_files import keep_file
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.policy.refusals import RuleRefused
+from pkgrepo.storage.catalog.file_facts import FileFacts, note_facts
 from pkgrepo.storage.catalog.server.policy import decide_quarantined, list_quarantined
 from tests.support.proxy_world import DAY_S, START_MS, ProxyWorld
 from tests.support.upstreams.messages import Answer
@@ -21,6 +24,7 @@ from tests.support.upstreams.npm import NpmUpstream
 
 NAME = "demo"
 SCRIPT = {"scripts": {"install": "node x.js"}}
+LINE = b"x" * 5000
 RULE: dict[str, Any] = {"name": "first", "match": {"differs": ["install_script"]}, "action": "quarantine"}
 
 
@@ -215,6 +219,8 @@ async def test_where_no_version_before_is_served_it_is_missing(world: ProxyWorld
             {"repository": {"url": "github:eve/a"}},
             "another source github.com/eve/a since",
         ),
+        ("obfuscated", {}, {"files": {"bundle.js": LINE}}, "new obfuscated or minified code in bundle.js since 1.0.0"),
+        ("obfuscated", {}, {"files": {"index.js": LINE}}, "new obfuscated or minified code in index.js since 1.0.0"),
         ("size", {}, {"pad": 300_000}, "size from 130 bytes to 293 KiB since"),
     ],
 )
@@ -281,3 +287,28 @@ async def test_what_is_for_one_platform_is_read_when_it_is_asked_for(world: Prox
     assert not up.count(f"/{tarball('1.0.1')}")
     assert "since 1.0.0" in await ask(world, mirror, "1.0.1")
     assert await shown(world, mirror) == ["1.0.0"]
+
+
+async def test_code_is_not_new_in_a_package_that_has_always_had_it_there(world: ProxyWorld) -> None:
+    up = world.upstream()
+    for number in range(3):
+        up.add(NAME, f"1.0.{number}", published=days_ago(9 - number), files={"dist/a.min.js": LINE * (number + 1)})
+    mirror = await mirror_of(world, up, {**RULE, "match": {"differs": ["obfuscated"]}})
+    assert [await ask(world, mirror, f"1.0.{number}") for number in range(3)] == ["", "", ""]
+
+
+@pytest.mark.parametrize("of_before", [True, False])
+async def test_what_an_earlier_release_has_read_is_read_again(world: ProxyWorld, of_before: bool) -> None:
+    """It did not look for such code: that there is none is not known."""
+    up = world.upstream()
+    before = up.add(NAME, "1.0.0", published=days_ago(9), files={"bundle.js": LINE} if of_before else {})
+    after = up.add(NAME, "1.0.1", published=days_ago(8), files={"bundle.js": LINE})
+    for each in (before, after):
+        facts = FileFacts(contents=(), shape=Shape(unpacked=len(LINE), files=3))
+        for name in ("sha256", "sha512"):
+            digest = f"{name}:{hashlib.new(name, each).hexdigest()}"
+            await world.core.catalog.write(note_facts, "npm", NAME, digest, facts, 1000, shown=True)
+    mirror = await mirror_of(world, up, {**RULE, "match": {"differs": ["obfuscated"]}})
+    why = await ask(world, mirror, "1.0.1")
+    assert not why if of_before else "code in bundle.js since 1.0.0" in why
+    assert [up.count(f"/{tarball(each)}") for each in ("1.0.0", "1.0.1")] == [1, 1]

@@ -6,13 +6,14 @@ import pytest
 from attrs import evolve
 
 from pkgrepo.archives.inside import DIFFERENCES, Shape
-from pkgrepo.repositories.policy.differences import GROWTH, LEAST_GROWTH, Compared, Seen, compare
+from pkgrepo.archives.minified import GROWTH, LEAST_GROWTH
+from pkgrepo.repositories.policy.differences import Compared, Seen, compare
 
 EVERY = frozenset(DIFFERENCES)
 
 
 def seen(*words: str, told: Shape | None = None, **shape: object) -> Seen:
-    return Seen(frozenset(words), Shape(**shape), told or Shape())  # type: ignore[arg-type]
+    return Seen(frozenset(words), Shape(**{"unreadable": (), **shape}), told or Shape())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -38,6 +39,8 @@ def seen(*words: str, told: Shape | None = None, **shape: object) -> Seen:
         (seen(unpacked=10**6), seen(unpacked=GROWTH * 10**6 + 1), {"size"}),
         (seen(told=Shape(publisher="a", maintainers=("b",))), seen(told=Shape(publisher="b")), set()),
         (seen(told=Shape(publisher="a", maintainers=("b",))), seen(told=Shape(publisher="c")), {"publisher"}),
+        (seen(unreadable=(("", "a.js", 3000),)), seen(unreadable=(("", "b.js", 4000),)), set()),
+        (seen(), seen(unreadable=(("", "a.js", 3000),)), {"obfuscated"}),
     ],
 )
 def test_what_is_different(before: Seen, after: Seen, different: set[str]) -> None:
@@ -50,12 +53,18 @@ def test_what_is_not_known_of_one_of_both_is_unknown() -> None:
     for before, after in ((Seen(), whole), (whole, Seen())):
         assert compare(before, after, "1").unknown == EVERY
     assert compare(whole, seen(), "1").unknown == {"publisher"}
+    earlier = evolve(whole, shape=Shape(unpacked=10))  # an earlier release did not look for all
+    for before, after in ((earlier, whole), (whole, earlier), (earlier, earlier)):
+        assert compare(before, after, "1").unknown == {"obfuscated"}
+        assert not compare(before, after, "1").words
     locked = Seen(None, None, Shape(publisher="b"))
     assert compare(whole, locked, "1").unknown == EVERY - {"publisher"}
     assert compare(whole, locked, "1").words.keys() == {"publisher"}
 
 
 def test_it_is_said_in_one_line_whatever_packages_are_called() -> None:
+    code = Compared({"obfuscated": ("1.0.0", ["dist/a.js", "b.js"])}).sentence({"obfuscated"})
+    assert code == "new obfuscated or minified code in dist/a.js b.js since 1.0.0"
     names = ("a", "b\r\nSet-Cookie: x", *"cdefgh")
     found = Compared({"pth": ("1.0.0", ()), "dependency": ("1.0.0", names)})
     said = found.sentence({"pth", "dependency", "size"})
