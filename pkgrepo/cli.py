@@ -50,7 +50,7 @@ COMMANDS = {
     "search": None,
     "explain": ("client.packages.reads.explain", "Explain what clients get under the name of a package"),
     "snapshot": ("client.repositories.snapshot.snapshot", "Show what was changed in a repository since a date"),
-    "setup": ("client.packages.reads.setup", "Print what clients need to use a repository"),
+    "setup": ("client.setup.commands.setup", "Set up npm, pip, docker and others for a repository"),
     "upload": ("client.transfers.upload.upload", "Publish files in a repository: packages of any format"),
     "download": ("client.transfers.download.download", "Download the files of a version"),
     "deploy": ("client.transfers.deploy.deploy", "Publish all artifacts of FOLDER at once, or none"),

@@ -71,6 +71,11 @@ class Client:
         self._pool = pool
         self._http = HTTPClient(Agent(reactor, policy, connectTimeout=CONNECT_S, pool=pool))
 
+    @property
+    def has_credentials(self) -> bool:
+        """Whether its requests are not anonymous."""
+        return bool(self._authorization)
+
     async def close(self) -> None:
         """Close the connections that are kept open."""
         await self._pool.closeCachedConnections()

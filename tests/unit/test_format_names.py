@@ -20,9 +20,11 @@ OF_SERVERS = {
     "importing/servers/gitea.py",
     "importing/servers/nexus.py",
 }
-# Languages of source code, the program that runs this, an example in the pages of the API, parts of paths as they came.
+# Programs of users that are called as a format is, languages of source code, the program that runs this, an example in
+# the pages of the API, parts of paths as they came.
 # What makes releases is not looked at: it is no part of the server.
 OTHER_MEANINGS = {
+    "client/setup/tools.py",
     "commands/setup.py",
     "http/answering/dispatch.py",
     "web/api.py",

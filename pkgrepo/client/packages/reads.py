@@ -1,4 +1,4 @@
-"""Commands that show packages: list, search, compare, explain, and set up clients."""
+"""The command that explains what clients get."""
 
 from __future__ import annotations
 
@@ -50,30 +50,3 @@ def _show_explanation(printer: Printer, found: Any) -> None:
     for name in ("version", "file", "manifest"):
         if found[name]:
             printer.record(None, [(key, value) for key, value in found[name].items() if value not in (None, [])])
-
-
-@click.command()
-@click.argument("repository", metavar="STORAGE/REPOSITORY")
-@click.option("--client", default="", help="Only for this client, such as pip or npm.")
-@click.option("--package", default="", help="With --version: how to install it.")
-@click.option("--version", default="", help="The version to install.")
-@remote
-async def setup(session: Session, repository: str, client: str, package: str, version: str) -> None:
-    """Print what clients need to use a repository; <TOKEN> stands for an access token."""
-    package, named = maybe_version(package, version or None)
-    version = named or ""
-    place = ("repository", repository, "setup")
-    found = await session.client.get(*place, client=client, package=package, version=version)
-    printer = session.printer
-    if printer.as_json:
-        printer.json(found)
-        return
-    if not found:
-        raise NotFound("client", client or repository)
-    for number, each in enumerate(found):
-        if number:
-            click.echo()
-        place_of = f" ({each['file']})" if each["file"] and each["file"] != each["title"] else ""
-        printer.heading(f"# {each['title']}{place_of}")
-        for line in each["text"].splitlines():
-            printer.line(line)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import urlsplit
 
 from pkgrepo.repositories.snippets import TOKEN, Snippet, command, snippet
+from pkgrepo.tool_files.editing import render
+from pkgrepo.tool_files.tools.node import npmrc, scoped_yarnrc, yarnrc
 
 
 def snippets(url: str, *, publishes: bool) -> Sequence[Snippet]:
@@ -15,40 +16,38 @@ def snippets(url: str, *, publishes: bool) -> Sequence[Snippet]:
     Those for publishing are left out unless the repository ``publishes``.
     """
     registry = f"{url}/"
-    key = f"//{urlsplit(url).netloc}{urlsplit(url).path}/"
-    plain = url.startswith("http://")
 
-    npmrc = f"registry={registry}\n{key}:_authToken={TOKEN}\n"
-    yarnrc = f'npmRegistryServer: "{url}"\nnpmAuthToken: "{TOKEN}"\nnpmAlwaysAuth: true\n'
-    # Without npmPublishRegistry yarn publishes a scope to its default registry, the public one.
-    scoped = (
-        f'npmScopes:\n  SCOPE:\n    npmRegistryServer: "{url}"\n    npmPublishRegistry: "{url}"\n'
-        f'    npmAuthToken: "{TOKEN}"\n    npmAlwaysAuth: true\n'
-    )
-    # Without this yarn 4.18 installs only versions that are older than its npmMinimalAgeGate.
-    scoped += 'npmPreapprovedPackages:\n  - "@SCOPE/*"\n'
-    if plain:
-        unsafe = f'unsafeHttpWhitelist:\n  - "{urlsplit(url).hostname}"\n'
-        yarnrc, scoped = yarnrc + unsafe, scoped + unsafe
     publish = [
         snippet("npm", "Publish with npm", "", "sh", f"npm publish --registry {registry}\n"),
         snippet("pnpm", "Publish with pnpm", "", "sh", f"pnpm publish --registry {registry}\n"),
     ]
     return [
-        snippet("npm", ".npmrc for npm, pnpm and yarn 1", ".npmrc", "ini", npmrc),
+        snippet("npm", ".npmrc for npm, pnpm and yarn 1", ".npmrc", "ini", render(npmrc(url, TOKEN))),
         snippet(
             "npm",
             "One scope only, for npm, pnpm, yarn 1 and bun",
             ".npmrc",
             "ini",
-            f"@SCOPE:registry={registry}\n{key}:_authToken={TOKEN}\n",
+            render(npmrc(url, TOKEN, scope="@SCOPE")),
         ),
         snippet("npm", "Log in", "", "sh", f"npm login --registry {registry}\n"),
         *(publish if publishes else ()),
         # Without always-auth yarn 1 sends no token for unscoped packages.
-        snippet("yarn", ".npmrc for yarn 1 and a private repository", ".npmrc", "ini", f"{npmrc}always-auth=true\n"),
-        snippet("yarn", ".yarnrc.yml for yarn 2 and later", ".yarnrc.yml", "yaml", yarnrc),
-        snippet("yarn", "One scope only, for yarn 2 and later", ".yarnrc.yml", "yaml", scoped),
+        snippet(
+            "yarn",
+            ".npmrc for yarn 1 and a private repository",
+            ".npmrc",
+            "ini",
+            render(npmrc(url, TOKEN, always=True)),
+        ),
+        snippet("yarn", ".yarnrc.yml for yarn 2 and later", ".yarnrc.yml", "yaml", render(yarnrc(url, TOKEN))),
+        snippet(
+            "yarn",
+            "One scope only, for yarn 2 and later",
+            ".yarnrc.yml",
+            "yaml",
+            render(scoped_yarnrc(url, TOKEN, "@SCOPE")),
+        ),
         snippet(
             "bun",
             "bunfig.toml",

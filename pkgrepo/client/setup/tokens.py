@@ -1,0 +1,70 @@
+"""Tokens that are made for files of tools: they open one repository, and end by themselves."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+
+from pkgrepo.client.api import Client
+from pkgrepo.client.http import Failed
+from pkgrepo.client.setup.state import KeptToken
+
+DAYS: Final = 30  # of a token in a file, unless --days says otherwise
+_PASSED_ON: Final = ("read", "write", "overwrite", "delete")  # those that clients of packages use
+
+
+async def make_token(client: Client, repository: str, actions: Sequence[str], days: int | None) -> KeptToken:
+    """
+    Make a token that opens a repository for what its owner may do there with packages.
+
+    Without ``days`` it ends with the token of the profile, if that is sooner than in ``DAYS``.
+
+    :raises Failed: the server refuses it
+    """
+    may = [each for each in _PASSED_ON if each in actions] or ["read"]
+    body: dict[str, Any] = {
+        "name": f"pkgrepo setup on {socket.gethostname()}"[:100],
+        "description": f"in files of tools that use {repository}",
+        "repositories": [{"repository": repository, "actions": may}],
+    }
+    made = await create(client, body, timedelta(days=days or DAYS), is_fixed=days is not None)
+    ends = made["expires_at"]
+    return KeptToken(
+        server=client.url,
+        repository=repository,
+        id=made["id"],
+        text=made["token"],
+        expires_at=msgspec.convert(ends, datetime) if ends else None,
+    )
+
+
+async def create(client: Client, body: dict[str, Any], lifetime: timedelta, *, is_fixed: bool) -> Any:
+    """
+    Create a token for a time, or unless ``is_fixed`` for as long as the token of the profile lasts, if that is less.
+
+    :raises Failed: the server refuses it
+    """
+    end = (datetime.now(UTC) + lifetime).isoformat()
+    try:
+        return await client.change("POST", "user", "token", body={**body, "expires_at": end})
+    except Failed as refused:
+        if is_fixed or refused.status not in (403, 422, 400):
+            raise
+    made = await client.change("POST", "user", "token", body=body)
+    if made["expires_at"] and msgspec.convert(made["expires_at"], datetime) > datetime.now(UTC) + lifetime:
+        await client.change("DELETE", "user", "token", made["id"])  # it was refused for another reason
+        raise Failed("the server makes no token that ends so soon")
+    return made
+
+
+async def revoke(client: Client, token_id: str) -> bool:
+    """Revoke a token; whether that was possible. One that has ended needs nothing."""
+    try:
+        await client.change("DELETE", "user", "token", token_id)
+    except Failed as refused:
+        return refused.status == 404
+    return True

@@ -1,0 +1,112 @@
+"""The tools that can be set up: the programs by which they are found, their files, and how they are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from attrs import frozen
+
+from pkgrepo.client.setup.programs import Programs
+from pkgrepo.errors import Invalid
+from pkgrepo.tool_files.tools import node
+from pkgrepo.tool_files.values import ToolFile
+
+
+@frozen
+class Wish:
+    """
+    What tools are set up for: a repository by its ``url``, of the server at ``server``.
+
+    Without a ``token`` they are anonymous. ``scope`` is that of the packages of npm that come from there, empty for
+    all. ``package`` and ``version`` are one that the repository has, or empty.
+    """
+
+    url: str
+    server: str
+    token: str = ""
+    username: str = ""
+    publishes: bool = False
+    scope: str = ""
+    package: str = ""
+    version: str = ""
+
+
+Files = Callable[[Wish, Programs], Sequence[ToolFile]]
+Commands = Callable[[Wish, Programs], Sequence[Sequence[str]]]
+
+
+@frozen
+class Tool:
+    """
+    A tool; it is there if one of its ``programs`` is.
+
+    ``client`` is how the server calls the tool, or the one whose repositories it uses. ``check`` are commands that end
+    with 0 if the tool can use the repository; they run in a folder with the files of ``project``, by path. ``hint``
+    says what else a person does to use it, if anything.
+    """
+
+    name: str
+    client: str
+    programs: tuple[str, ...]
+    files: Files
+    check: Commands
+    project: Callable[[Wish], Mapping[str, str]] = lambda _wish: {}
+    hint: Callable[[Wish], str] = lambda _wish: ""
+
+
+def chosen_tools(named: str, clients: Iterable[str], programs: Programs) -> list[Tool]:
+    """
+    The tools that are ``named``, with commas, or else those of ``clients`` that this machine has.
+
+    :raises Invalid: none is known or found, or one is for repositories of another format
+    """
+    fitting = [each for each in TOOLS if each.client in set(clients)]
+    known = ", ".join(each.name for each in fitting) or "none"
+    if not named:
+        if found := [each for each in fitting if any(map(programs.find, each.programs))]:
+            return found
+        raise Invalid(f"no tool for this repository is on the PATH ({known}); --tool names one nevertheless")
+    names = [each.strip() for each in named.split(",") if each.strip()]
+    for name in names:
+        if not any(each.name == name for each in fitting):
+            raise Invalid(f"{name} cannot be set up for this repository; these can: {known}")
+    return [each for each in fitting if each.name in names]
+
+
+def _npm(wish: Wish, _programs: Programs) -> Sequence[ToolFile]:
+    return [node.npmrc(wish.url, wish.token, scope=wish.scope)]
+
+
+def _yarn(wish: Wish, programs: Programs) -> Sequence[ToolFile]:
+    """Return the file of npm for yarn 1, and that of its successors for them."""
+    if programs.output("yarn", "--version").startswith("1."):
+        return [node.npmrc(wish.url, wish.token, scope=wish.scope, always=True)]
+    return [node.scoped_yarnrc(wish.url, wish.token, wish.scope) if wish.scope else node.yarnrc(wish.url, wish.token)]
+
+
+def _npm_check(wish: Wish, programs: Programs) -> Sequence[Sequence[str]]:
+    whoami = ["npm", "whoami", *([f"--registry={wish.url}/"] if wish.scope else [])]
+    return [*_view("npm", "view")(wish, programs), *([whoami] if wish.token else [])]
+
+
+def _yarn_check(wish: Wish, programs: Programs) -> Sequence[Sequence[str]]:
+    words = ("info",) if programs.output("yarn", "--version").startswith("1.") else ("npm", "info")
+    return _view("yarn", *words)(wish, programs)
+
+
+def _view(*words: str) -> Commands:
+    """Ask for a package of the repository: one of the scope, if there is a scope."""
+
+    def check(wish: Wish, _programs: Programs) -> Sequence[Sequence[str]]:
+        return [[*words, wish.package, *(["version"] if words[-1] == "view" else [])]] if wish.package else []
+
+    return check
+
+
+TOOLS: Final = (
+    Tool("npm", "npm", ("npm",), _npm, _npm_check),
+    Tool("pnpm", "npm", ("pnpm",), _npm, _view("pnpm", "view")),
+    Tool("yarn", "yarn", ("yarn",), _yarn, _yarn_check, lambda _wish: {"package.json": "{}", "yarn.lock": ""}),
+    Tool("bun", "bun", ("bun",), _npm, _view("bun", "pm", "view")),
+)

@@ -1,0 +1,73 @@
+"""
+Where the files of tools are.
+
+Each place has the environment variables that name the file or its folder, and its path below a base for each system.
+A path begins with the name of a base in braces: the home, or on Windows the folders of applications.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+from typing import Final
+
+from attrs import frozen
+
+LINUX: Final = "linux"
+MACOS: Final = "darwin"
+WINDOWS: Final = "win32"
+
+
+@frozen
+class Place:
+    """
+    Where a file is: at the value of the first of ``variables`` that is set, or at the path for the system.
+
+    A variable may name the folder of the file: it is then written with the name of the file after a slash. ``macos`` is
+    empty where it is the same as on Linux.
+    """
+
+    linux: str
+    windows: str
+    macos: str = ""
+    variables: tuple[str, ...] = ()
+
+
+PLACES: Final[Mapping[str, Place]] = {
+    ".npmrc": Place("{home}/.npmrc", "{home}/.npmrc", variables=("NPM_CONFIG_USERCONFIG", "npm_config_userconfig")),
+    ".yarnrc.yml": Place("{home}/.yarnrc.yml", "{home}/.yarnrc.yml"),
+}
+
+
+def find_file(place: str, environ: Mapping[str, str], platform: str) -> PurePath:
+    """
+    The path of a place on a ``platform`` of ``sys.platform``, whether the file exists or not.
+
+    :raises KeyError: there is no such place
+    """
+    found = PLACES[place]
+    kind = PureWindowsPath if platform == WINDOWS else PurePosixPath
+    for each in found.variables:
+        variable, _, name = each.partition("/")
+        if value := environ.get(variable, ""):
+            return kind(value) / name if name else kind(value)
+    text = {WINDOWS: found.windows, MACOS: found.macos or found.linux}.get(platform, found.linux)
+    base, _, below = text.partition("/")
+    return kind(_base(base, environ, platform)) / below
+
+
+def local_file(place: str, environ: Mapping[str, str], platform: str) -> Path:
+    """The path of a place on this machine."""
+    return Path(find_file(place, environ, platform))
+
+
+def _base(base: str, environ: Mapping[str, str], platform: str) -> str:
+    home = environ.get("USERPROFILE" if platform == WINDOWS else "HOME", "") or str(Path.home())
+    if base == "{home}":
+        return home
+    if base == "{roaming}":
+        return environ.get("APPDATA", "") or str(PureWindowsPath(home, "AppData", "Roaming"))
+    if base == "{local}":
+        return environ.get("LOCALAPPDATA", "") or str(PureWindowsPath(home, "AppData", "Local"))
+    folder = environ.get("XDG_CONFIG_HOME", "")
+    return folder if folder.startswith("/") else f"{home}/.config"
