@@ -203,7 +203,7 @@ async def answer_named_file(context: Context[Any], request: Request, path: str, 
     :raises NotFound: there is no such file; :raises UpstreamFailed: that is not known
     """
     services, repository = context.services, context.repository
-    for package in await _packages(services, repository, path, possible):
+    for package in await packages_of_file(services, repository, path, possible):
         identity = await context.admit(request, Action.READ, package)
         try:
             response = await answer_file(services, request, identity, repository, package, path)
@@ -215,7 +215,10 @@ async def answer_named_file(context: Context[Any], request: Request, path: str, 
     raise NotFound("file", path.rpartition("/")[2])
 
 
-async def _packages(services: Services, repository: Repository, path: str, possible: Iterable[str]) -> Sequence[str]:
+async def packages_of_file(
+    services: Services, repository: Repository, path: str, possible: Iterable[str]
+) -> Sequence[str]:
+    """The packages (keys) that may have the file at a path: the one that has it, or the first of the possible ones."""
     for member in services.proxy.resolver.flat_members(repository):
         package: str | None = await services.catalog.look(find_package_key, member.id, path)
         if package is not None:

@@ -28,7 +28,7 @@ from attrs import frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.model import Pipeline
 from pkgrepo.sigstore.bundles import STATEMENT
-from pkgrepo.sigstore.certificates import read_signer
+from pkgrepo.sigstore.certificates import Signer, read_signer
 from pkgrepo.untrusted.public_keys import encode_dsse
 from pkgrepo.untrusted.text import quoted
 
@@ -69,6 +69,11 @@ def check_signer(pipeline: Pipeline, signed: Signed, what: str, pointer: str) ->
         raise Invalid(f"the certificate of {what} cannot be read", pointer) from None
     if not signer.key.has_signed(signed.signature, encode_dsse(signed.payload_type, signed.payload)):
         raise Invalid(f"the signature of {what} is not that of its certificate", pointer)
+    check_names(pipeline, signer, what, pointer)
+
+
+def check_names(pipeline: Pipeline, signer: Signer, what: str, pointer: str) -> None:
+    """Check that the certificate of a signer names the pipeline that publishes. :raises Invalid: it does not"""
     for subject, theirs, ours in _compared(signer.named, pipeline.claims):
         if theirs != ours:
             raise Invalid(

@@ -44,10 +44,16 @@ class Rank(IntEnum):
 
 @frozen
 class Claim:
-    """What metadata say of a version: its ``rank``, and whether they say that it has ``provenance``."""
+    """
+    What metadata say of a version: its ``rank``, and whether they say that it has ``provenance``.
+
+    One that is ``unsaid`` has the best rank that there may be: whether it has provenance is not said, and known when
+    its attestations were asked for.
+    """
 
     rank: Rank = Rank.NONE
     provenance: bool = False
+    unsaid: bool = False
 
     @classmethod
     def of(cls, *, provenance: bool = False, pipeline: bool = False, approved: bool = False) -> Claim:
@@ -57,6 +63,9 @@ class Claim:
         if not provenance:
             return cls()
         return cls(Rank.PUBLISHER if pipeline else Rank.PROVENANCE, provenance)
+
+
+UNSAID: Final = Claim(Rank.PROVENANCE, provenance=True, unsaid=True)
 
 
 @frozen
@@ -77,11 +86,22 @@ class Attests:
     ``claim`` reads the metadata of a version and the paths of its files. ``suffix`` ends the path of the document with
     the attestations of a file, behind the path of that. ``verify`` is given such a document, the file and the root; it
     blocks for some milliseconds, and raises ``Invalid`` if no provenance of the file is verified.
+
+    With ``unsaid_from_ms`` documents of upstreams do not tell which files are attested: each one that was published
+    from then on may be.
     """
 
     claim: Callable[[Mapping[str, Any], Sequence[str]], Claim]
     suffix: str
     verify: Callable[[bytes, AttestedFile, TrustedRoot], Attested]
+    unsaid_from_ms: int | None = None
+
+    def claim_of_upstream(self, meta: Mapping[str, Any], paths: Sequence[str], published_ms: int | None) -> Claim:
+        """What is claimed of a version of an upstream, by its metadata, the paths of its files, and its date."""
+        found, from_ms = self.claim(meta, paths), self.unsaid_from_ms
+        if from_ms is None or found.provenance or (published_ms is not None and published_ms < from_ms):
+            return found
+        return UNSAID
 
 
 def attested_by(found: Verified, root: TrustedRoot) -> Attested:

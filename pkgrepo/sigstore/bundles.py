@@ -1,12 +1,14 @@
 """
-Reads signed statements: Sigstore bundles (0.1 to 0.3), and the attestations of PEP 740, which have the same parts.
+Reads what was signed: Sigstore bundles (0.1 to 0.3), and the attestations of PEP 740, which have the same parts.
 
-Nothing is verified here.
+A bundle has a statement about files (DSSE), or a signature over the bytes of one file (a message signature). Nothing is
+verified here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Final, TypeVar
 
 import msgspec
@@ -59,6 +61,7 @@ class Bundle:
     """
     A signed statement: the ``certificate`` (DER) of its signer, its payload with a type, signature and entry.
 
+    Of one that ``is_message`` the signature is that over the bytes of a file, and there is no payload.
     ``timestamps`` are responses of authorities about the signature (RFC 3161).
     """
 
@@ -69,6 +72,7 @@ class Bundle:
     entry: LogEntry
     needs_proof: bool = True
     timestamps: Sequence[bytes] = ()
+    is_message: bool = False
 
 
 class _LogId(msgspec.Struct, rename="camel"):
@@ -149,10 +153,15 @@ class _Envelope(msgspec.Struct, rename="camel"):
     signatures: Annotated[list[_Signature], Meta(max_length=10)]
 
 
+class _MessageSignature(msgspec.Struct):
+    signature: bytes  # the digest beside it is only a hint: that of the file counts
+
+
 class _Bundle(msgspec.Struct, rename="camel"):
     media_type: Annotated[str, Meta(max_length=200)]
     verification_material: _Material
-    dsse_envelope: _Envelope
+    dsse_envelope: _Envelope | None = None
+    message_signature: _MessageSignature | None = None
 
 
 class _AttestedMaterial(msgspec.Struct):
@@ -186,29 +195,37 @@ def check_size(data: bytes) -> None:
     check_value_count(data, MOST_VALUES, "it")
 
 
-def read_bundle(data: bytes) -> Bundle:
-    """The statement in a Sigstore bundle (JSON). :raises Invalid: it has none that is signed with a certificate"""
+def read_bundle(data: bytes, *, messages: bool = False) -> Bundle:
+    """
+    The statement in a Sigstore bundle (JSON); with ``messages`` also the signature over the bytes of a file.
+
+    :raises Invalid: it has none that is signed with a certificate
+    """
     found = _decode(data, _Bundle, "the bundle")
     needs_proof = _VERSIONS.get(found.media_type)
     if needs_proof is None:
         raise Invalid(f"the bundle is of a kind that is not known: {found.media_type[:100]!a}")
-    material, envelope = found.verification_material, found.dsse_envelope
+    material = found.verification_material
     chain = [] if material.chain is None else material.chain.certificates
     certificate = material.certificate or next(iter(chain), None)
     if certificate is None:
         raise Invalid("the bundle has no certificate of its signer")
     stamps = () if material.timestamp_verification_data is None else material.timestamp_verification_data.tokens
-    if len(envelope.signatures) != 1:
-        raise Invalid(f"the bundle has {len(envelope.signatures)} signatures instead of one")
-    return Bundle(
+    made = partial(
+        Bundle,
         certificate=certificate.raw_bytes,
-        payload=envelope.payload,
-        payload_type=envelope.payload_type,
-        signature=envelope.signatures[0].sig,
         entry=_only(material.tlog_entries),
         needs_proof=needs_proof,
         timestamps=[each.signed_timestamp for each in stamps],
     )
+    envelope, message = found.dsse_envelope, found.message_signature if messages else None
+    if message is not None and envelope is None:
+        return made(payload=b"", payload_type="", signature=message.signature, is_message=True)
+    if envelope is None or message is not None:
+        raise Invalid("the bundle cannot be read: it has not one statement")
+    if len(envelope.signatures) != 1:
+        raise Invalid(f"the bundle has {len(envelope.signatures)} signatures instead of one")
+    return made(payload=envelope.payload, payload_type=envelope.payload_type, signature=envelope.signatures[0].sig)
 
 
 def read_attestation(data: bytes) -> Bundle:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
@@ -78,8 +79,25 @@ class _Hashed(msgspec.Struct):
     signature: _Signature
 
 
+class _PublicKey(msgspec.Struct):
+    content: bytes  # PEM
+
+
+class _FirstSignature(msgspec.Struct, rename="camel"):
+    content: bytes
+    public_key: _PublicKey
+
+
+class _FirstData(msgspec.Struct):
+    hash: _Hash
+
+
 class _HashedSpec(msgspec.Struct):
-    hashed: _Hashed = msgspec.field(name="hashedRekordV002")
+    """That of Rekor 2, or else that of Rekor 1, which has no name of its own."""
+
+    hashed: _Hashed | None = msgspec.field(name="hashedRekordV002", default=None)
+    data: _FirstData | None = None
+    signature: _FirstSignature | None = None
 
 
 class _HashedRekord(msgspec.Struct, rename="camel", tag="hashedrekord", tag_field="kind"):
@@ -113,9 +131,11 @@ class _Intoto(msgspec.Struct, rename="camel", tag="intoto", tag_field="kind"):
 _decode_body = msgspec.json.Decoder(_Dsse | _Intoto | _HashedRekord).decode
 
 
-def check_logged(bundle: Bundle, certificate: x509.Certificate, root: TrustedRoot) -> datetime:
+def check_logged(bundle: Bundle, certificate: x509.Certificate, root: TrustedRoot, message: bytes = b"") -> datetime:
     """
     Check that a trusted log has the signature of a bundle, by this certificate. Returns when it came there (aware UTC).
+
+    The ``message`` is the digest (SHA-256) of the bytes that the signature is over, if there is no statement.
 
     :raises Invalid: it has not
     """
@@ -137,7 +157,7 @@ def check_logged(bundle: Bundle, certificate: x509.Certificate, root: TrustedRoo
         _check_proof(entry.body, entry.proof, log, entry.log_id)
     elif needs_proof:
         raise Invalid("it has no proof that the transparency log has its entry")
-    _check_body(bundle, certificate)
+    _check_body(bundle, certificate, message)
     return at
 
 
@@ -193,18 +213,20 @@ def _is_signed(note: bytes, signatures: str, log: LogKey, log_id: bytes) -> bool
     return False
 
 
-def _check_body(bundle: Bundle, certificate: x509.Certificate) -> None:
+def _check_body(bundle: Bundle, certificate: x509.Certificate, message: bytes) -> None:
     """Check that the entry is about the signature of the bundle. :raises Invalid: it is about something else"""
     try:
         body = _decode_body(bundle.entry.body)
     except ERRORS:
-        raise Invalid("its entry in the transparency log is of a kind that is not known") from None
+        raise Invalid(_UNKNOWN) from None
     if isinstance(body, _HashedRekord):
-        return _check_hashed(bundle, certificate, body)
+        return _check_hashed(bundle, certificate, body, message)
+    if bundle.is_message:
+        raise Invalid("its entry in the transparency log is about a statement, and there is none")
     try:
         signed = _signed_by(body)
     except ERRORS:
-        raise Invalid("its entry in the transparency log is of a kind that is not known") from None
+        raise Invalid(_UNKNOWN) from None
     payload = body.spec.payload_hash if isinstance(body, _Dsse) else body.spec.content.payload_hash
     wanted = hashlib.sha256(bundle.payload).hexdigest()
     if payload.algorithm != "sha256" or payload.value != wanted:
@@ -215,16 +237,35 @@ def _check_body(bundle: Bundle, certificate: x509.Certificate) -> None:
     return None
 
 
-def _check_hashed(bundle: Bundle, certificate: x509.Certificate, body: _HashedRekord) -> None:
-    """The same of an entry of Rekor 2, which has the digest of what the envelope signs."""
-    entry, signed = body.spec.hashed, encode_dsse(bundle.payload_type, bundle.payload)
-    if body.api_version != "0.0.2" or entry.data.algorithm != "SHA2_256":
-        raise Invalid("its entry in the transparency log is of a kind that is not known")
-    if entry.data.digest != hashlib.sha256(signed).digest():
-        raise Invalid("its entry in the transparency log is about another statement")
-    der = entry.signature.verifier.certificate.raw_bytes
-    if entry.signature.content != bundle.signature or der != certificate.public_bytes(Encoding.DER):
+def _check_hashed(bundle: Bundle, certificate: x509.Certificate, body: _HashedRekord, message: bytes) -> None:
+    """The same of an entry that has the digest of what is signed: of the bytes of a file, or of an envelope."""
+    digest, signed = _hashed_by(body)
+    if not bundle.is_message:
+        message = hashlib.sha256(encode_dsse(bundle.payload_type, bundle.payload)).digest()
+    if digest != message:
+        raise Invalid(f"its entry in the transparency log is about {_OTHER[bundle.is_message]}")
+    pem = isinstance(signed[1], str)
+    key = certificate.public_bytes(Encoding.PEM).decode().strip() if pem else certificate.public_bytes(Encoding.DER)
+    if signed != (bundle.signature, key):
         raise Invalid("its entry in the transparency log is about another signature")
+
+
+_OTHER: Final = ("another statement", "a file with other bytes")
+_UNKNOWN: Final = "its entry in the transparency log is of a kind that is not known"
+
+
+def _hashed_by(body: _HashedRekord) -> tuple[bytes, tuple[bytes, bytes | str]]:
+    """The digest in an entry, and the signature with the certificate: DER in Rekor 2, and PEM in Rekor 1."""
+    spec = body.spec
+    if body.api_version == "0.0.2" and spec.hashed is not None and spec.hashed.data.algorithm == "SHA2_256":
+        second = spec.hashed.signature
+        return spec.hashed.data.digest, (second.content, second.verifier.certificate.raw_bytes)
+    first, data = spec.signature, spec.data
+    if body.api_version == "0.0.1" and first is not None and data is not None and data.hash.algorithm == "sha256":
+        with suppress(ValueError):
+            pem = first.public_key.content.decode("ascii").strip()
+            return bytes.fromhex(data.hash.value), (first.content, pem)
+    raise Invalid(_UNKNOWN)
 
 
 def _signed_by(body: _Dsse | _Intoto) -> Sequence[tuple[bytes, bytes]]:

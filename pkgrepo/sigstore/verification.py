@@ -1,13 +1,13 @@
 """
-The verification of a signed statement: who signed it, and what it is about.
+The verification of what is signed: who signed it, and what it is about.
 
 ===========  =======================================================================================================
 step         what is checked
 ===========  =======================================================================================================
 log          a trusted log has this signature by this certificate, and says when it came
 certificate  a trusted authority had issued it then, for signing code, and a certificate log has it
-signature    the key of the certificate signed the payload (DSSE)
-statement    it is an in-toto statement about the file, by its name and its digest
+signature    the key of the certificate signed the payload (DSSE), or the bytes of the file
+statement    it is an in-toto statement about the file, by its name and its digest, or by that alone
 ===========  =======================================================================================================
 
 What fails in any step is not verified. Whether a signer is one that may publish the package is not decided here.
@@ -51,17 +51,24 @@ class _Statement(msgspec.Struct):
 
 @frozen(kw_only=True)
 class Verified:
-    """A statement that is verified: ``predicate_type`` is what kind it is, ``signer`` who signed it."""
+    """
+    A statement that is verified: ``predicate_type`` is what kind it is, ``signer`` who signed it.
+
+    A signature over the bytes of a file says nothing more: its ``predicate_type`` is empty.
+    """
 
     signer: Signer
     predicate_type: str
 
 
-def verify(bundle: Bundle, root: TrustedRoot, digests: Mapping[str, str], is_name: Callable[[str], bool]) -> Verified:
+def verify(
+    bundle: Bundle, root: TrustedRoot, digests: Mapping[str, str], is_name: Callable[[str], bool] | None
+) -> Verified:
     """
     Verify a statement about a file with these digests (hex, by algorithm); ``is_name`` says what the file is called.
 
-    Blocks for about 2 ms.
+    Without that the digest of any subject has to be that of the file. A bundle with a signature over the bytes of a
+    file in place of a statement names no file, either. Blocks for about 2 ms.
 
     :raises Invalid: it is not verified; the message says why
     """
@@ -69,8 +76,13 @@ def verify(bundle: Bundle, root: TrustedRoot, digests: Mapping[str, str], is_nam
         signer = read_signer(bundle.certificate)
     except ValueError:
         raise Invalid("the certificate of the signer cannot be read") from None
-    at = check_logged(bundle, signer.certificate, root)
+    message = bytes.fromhex(digests["sha256"]) if bundle.is_message else b""
+    at = check_logged(bundle, signer.certificate, root, message)
     check_issued(signer, root, at)
+    if bundle.is_message:
+        if not signer.key.has_signed_digest(bundle.signature, message):
+            raise Invalid("the signature is not that of the certificate over these bytes")
+        return Verified(signer=signer, predicate_type="")
     if bundle.payload_type != STATEMENT:
         raise Invalid(f"what is signed is no statement, but {quoted(bundle.payload_type)}")
     if not signer.key.has_signed(bundle.signature, encode_dsse(bundle.payload_type, bundle.payload)):
@@ -83,7 +95,13 @@ def verify(bundle: Bundle, root: TrustedRoot, digests: Mapping[str, str], is_nam
     return Verified(signer=signer, predicate_type=statement.predicate_type)
 
 
-def _check_subjects(subjects: Sequence[Subject], digests: Mapping[str, str], is_name: Callable[[str], bool]) -> None:
+def _check_subjects(
+    subjects: Sequence[Subject], digests: Mapping[str, str], is_name: Callable[[str], bool] | None
+) -> None:
+    if is_name is None:
+        if not any(each.digest.get("sha256", "").lower() == digests.get("sha256", "-").lower() for each in subjects):
+            raise Invalid("the statement is about a file with other bytes")
+        return
     named = [each for each in subjects if is_name(each.name)]
     if len(named) != 1:
         others = quoted(subjects[0].name) if subjects else "nothing"

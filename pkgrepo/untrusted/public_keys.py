@@ -8,6 +8,7 @@ from typing import Any
 from attrs import field, frozen
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
+from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 
@@ -30,13 +31,22 @@ class PublicKey:
 
     def has_signed(self, signature: bytes, data: bytes) -> bool:
         """Whether this key made the signature over these bytes, with SHA-256 where the algorithm needs a hash."""
+        if isinstance(self.key, ed25519.Ed25519PublicKey):
+            return _verifies(self.key, signature, data)
+        return self._has_signed(signature, data, SHA256())
+
+    def has_signed_digest(self, signature: bytes, sha256: bytes) -> bool:
+        """The same of bytes with a digest (32 bytes). Of an algorithm that needs the bytes themselves it is false."""
+        if isinstance(self.key, ed25519.Ed25519PublicKey):
+            return False
+        return self._has_signed(signature, sha256, Prehashed(SHA256()))
+
+    def _has_signed(self, signature: bytes, data: bytes, algorithm: SHA256 | Prehashed) -> bool:
         if isinstance(self.key, rsa.RSAPublicKey):
             # cosign signs with PKCS 1.5; some key services only with PSS, whose salt length the signature tells
             pss = padding.PSS(padding.MGF1(SHA256()), padding.PSS.AUTO)
-            return any(_verifies(self.key, signature, data, each, SHA256()) for each in (padding.PKCS1v15(), pss))
-        if isinstance(self.key, ec.EllipticCurvePublicKey):
-            return _verifies(self.key, signature, data, ec.ECDSA(SHA256()))
-        return _verifies(self.key, signature, data)
+            return any(_verifies(self.key, signature, data, each, algorithm) for each in (padding.PKCS1v15(), pss))
+        return _verifies(self.key, signature, data, ec.ECDSA(algorithm))
 
 
 def parse_key(text: str) -> PublicKey:

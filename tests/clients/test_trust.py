@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from pkgrepo.formats.rubygems.legacy import quick_gemspec
+from pkgrepo.formats.rubygems.push.gem_metadata import inspect_gem
 from tests.support.client_programs import client
 from tests.support.configurations import hosted, proxy
 from tests.support.container_clients import ADMIN
@@ -21,11 +23,13 @@ from tests.support.issuer import Issuer, issuer_lines, listening
 from tests.support.npm_clients import NodeBench, Registry
 from tests.support.npm_packages import make_publish, make_tarball
 from tests.support.python_index import PythonBench, PythonIndex
+from tests.support.ruby_clients import NEWER, RubyBench
 from tests.support.server_process import ServerProcess
 from tests.support.sigstore import FakeSigstore, npm_statement
 from tests.support.upstreams.messages import Answer
 from tests.support.upstreams.npm import NpmUpstream
 from tests.support.upstreams.python import PythonUpstream
+from tests.support.upstreams.rubygems import RubyUpstream
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
@@ -37,6 +41,7 @@ PUBLISHER = (
     'packages = ["*"], actions = ["write"] }] }'
 )
 FELL = '{ rules = [{ name = "trust fell", match = { trust = "fell" }, missing = "block", reason = "ask the team" }] }'
+ALL = [{"repository": "main/*", "actions": ["read", "write"]}]
 REASON = "(1.0.0 before it had provenance, and it has no provenance)"
 
 
@@ -57,6 +62,18 @@ def upstreams() -> Iterator[tuple[NpmUpstream, PythonUpstream]]:
 
 
 @pytest.fixture(scope="module")
+def gems() -> Iterator[RubyUpstream]:
+    """A gem server whose first version has an attestation, and the second one has none."""
+    with RubyUpstream() as ruby:
+        for version, published in DAYS.items():
+            gem = ruby.add("widget", version, created=published.replace(".000Z", "Z"))
+            ruby.serve(f"/quick/Marshal.4.8/widget-{version}.gemspec.rz", quick_gemspec(inspect_gem(gem)))
+            attested = FAKE.gem(gem) if version == "1.0.0" else b"[]"
+            ruby.serve(f"/api/v1/attestations/widget-{version}.json", Answer(body=attested))
+        yield ruby
+
+
+@pytest.fixture(scope="module")
 def issuer() -> Iterator[Issuer]:
     with listening() as found:
         yield found
@@ -64,7 +81,10 @@ def issuer() -> Iterator[Issuer]:
 
 @pytest.fixture(scope="module")
 def configuration(
-    upstreams: tuple[NpmUpstream, PythonUpstream], issuer: Issuer, tmp_path_factory: pytest.TempPathFactory
+    upstreams: tuple[NpmUpstream, PythonUpstream],
+    gems: RubyUpstream,
+    issuer: Issuer,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> str:
     npm, python = upstreams
     root = tmp_path_factory.mktemp("root") / "trusted_root.json"
@@ -75,6 +95,8 @@ def configuration(
         proxy("npm", "npm-plain", npm.url),
         proxy("npm", "npm-held", npm.url, policy=FELL),
         proxy("python", "python-held", python.url, policy=FELL),
+        proxy("ruby", "gems-held", gems.url, policy=FELL),
+        hosted("ruby", "gems-own"),
     ]
     return "\n".join(['proxy.allow_private = ["127.0.0.1"]', *sections])
 
@@ -182,3 +204,29 @@ def test_pip_and_uv_get_the_version_before(server: ServerProcess, tmp_path: Path
     assert "widget==1.0.0" in bench.run(*compiled)
     wanted.write_text("widget==1.1.0\n")
     assert "no version of widget==1.1.0" in bench.run(*compiled, status=1)
+
+
+def test_gem_pushes_attestations_which_are_verified_and_served(server: ServerProcess, tmp_path: Path) -> None:
+    token = HttpClient(f"{server.url}/api", ADMIN).post_json("/user/token", {"name": "gems", "repositories": ALL})
+    bench = RubyBench(tmp_path, NEWER, f"{server.url}/repositories/main/gems-own", token.json["token"])
+    gem, bundle = bench.build("signed", "1.0.0"), tmp_path / "signed.sigstore.json"
+    bundle.write_text(json.dumps(FAKE.message_bundle(b"another gem")))
+    send = ("push", "--host", bench.url, gem, "--attestation", bundle)
+    printed = bench.gem(*send, status=1)
+    assert "Attestation verification failed:" in printed
+    assert "is about a file with other bytes" in printed
+    bundle.write_text(json.dumps(FAKE.message_bundle(gem.read_bytes())))
+    assert "Successfully registered gem: signed (1.0.0)" in bench.gem(*send)
+    served = HttpClient(bench.url, ADMIN).get("/api/v1/attestations/signed-1.0.0.json")
+    assert served.json == [json.loads(bundle.read_text())]
+
+
+def test_gem_gets_the_version_before_where_a_rule_holds_one_without_attestations(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    bench = RubyBench(tmp_path, NEWER, f"{server.url}/repositories/main/gems-held", None)
+    source = ("--clear-sources", "--source", f"{bench.url}/", "--no-document")
+    assert "Successfully installed widget-1.0.0" in bench.gem("install", "widget", *source)
+    assert "Could not find a valid gem 'widget' (= 1.1.0)" in bench.gem(
+        "install", "widget", "-v", "1.1.0", *source, status=2
+    )

@@ -184,6 +184,33 @@ class FakeSigstore:
         entry = self.entry(json.dumps(body).encode())
         return {"payload": b64(payload), "signature": b64(signature), "certificate": b64(der), "entry": entry}
 
+    def message_bundle(self, data: bytes, **certificate: Any) -> dict[str, Any]:
+        """A Sigstore bundle with a signature over the bytes of a file, as ``sigstore-cli`` makes it for gems."""
+        key = _key()
+        leaf = self.certificate(key, **certificate)
+        signature, digest = _sign(key, data), hashlib.sha256(data)
+        pem = b64(leaf.public_bytes(Encoding.PEM))
+        spec = {
+            "data": {"hash": {"algorithm": "sha256", "value": digest.hexdigest()}},
+            "signature": {"content": b64(signature), "publicKey": {"content": pem}},
+        }
+        body = {"apiVersion": "0.0.1", "kind": "hashedrekord", "spec": spec}
+        return {
+            "mediaType": BUNDLE,
+            "verificationMaterial": {
+                "certificate": {"rawBytes": b64(leaf.public_bytes(Encoding.DER))},
+                "tlogEntries": [self.entry(json.dumps(body).encode())],
+            },
+            "messageSignature": {
+                "messageDigest": {"algorithm": "SHA2_256", "digest": b64(digest.digest())},
+                "signature": b64(signature),
+            },
+        }
+
+    def gem(self, data: bytes, **certificate: Any) -> bytes:
+        """The document of the attestations of a gem."""
+        return json.dumps([self.message_bundle(data, **certificate)]).encode()
+
     def entry(self, body: bytes) -> dict[str, Any]:
         """An entry of the log, which is the second of two."""
         at_s, log_id = round(self.at.timestamp()), _id(self.log_key)

@@ -38,6 +38,7 @@ from .imported import IMPORTED
 from .indexer import apply_change
 from .mirrored import MIRRORED
 from .names import bound_key, builds, check_full_version, check_name, is_prerelease, order_key
+from .provenance import ATTESTS, attestations_question, kept_attestations
 from .routes import ROUTES
 from .setup import install_snippets, snippets
 
@@ -69,6 +70,7 @@ def ruby() -> Format:
         single_file=True,
         runs_at_install=lambda meta, _paths: meta.get(EXTENSIONS),
         inside=look,
+        attests=ATTESTS,
         differs=DIFFERS,
         accepts=accepts,
         ranges=RANGES,
@@ -101,7 +103,13 @@ def ruby() -> Format:
             rewind=rewind,
             latest_form=INFO,
             latest=lambda _name, members: latest(members),
-            own_facts=OwnFacts(data=frozenset({"licences", "install_scripts"}), read=read_own, main_of=main_of),
+            own_facts=OwnFacts(
+                data=frozenset({"licences", "install_scripts"}),
+                read=read_own,
+                main_of=main_of,
+                attestations=attestations_question,
+                attestations_in=kept_attestations,
+            ),
             drilled=DRILLED,
         ),
         restore_documents=restored_document_of(info_question, restore_info),

@@ -21,6 +21,7 @@ from pkgrepo.untrusted.text import split_path
 
 GEM: Final = ".gem"
 QUICK: Final = ".gemspec.rz"
+ATTESTATIONS: Final = ".attestations.json"  # of the list of Sigstore bundles beside a gem, after the whole name of that
 GEM_TYPE: Final = "application/octet-stream"
 
 _GEMS: Final = "gems/"
@@ -74,7 +75,7 @@ def readable_folder(name: str) -> str:
 def readable_places(name: str, version: str) -> Sequence[str]:
     """The places of the files of a version in the readable layout, whether it is yanked or not."""
     full = full_name(name, version)
-    paths = (gem_path(full), quick_path(full))
+    paths = (gem_path(full), gem_path(full) + ATTESTATIONS, quick_path(full))
     return [readable_path(each) for path in paths for each in (path, hidden_path(path))]
 
 
@@ -113,9 +114,10 @@ class QuickPath:
 
 @frozen
 class GemPath:
-    """A gem."""
+    """A gem, or the file beside it with this ending."""
 
     full_name: str
+    beside: str = ""
 
 
 @frozen
@@ -150,6 +152,10 @@ def read_path(raw_path: bytes) -> Path | None:  # noqa: PLR0911 - one return for
             return InfoPath(name)
         case ["gems", file] if file.endswith(GEM) and is_full_name(file.removesuffix(GEM)):
             return GemPath(file.removesuffix(GEM))
+        case ["gems", file] if file.endswith(GEM + ATTESTATIONS) and is_full_name(
+            file.removesuffix(GEM + ATTESTATIONS)
+        ):
+            return GemPath(file.removesuffix(GEM + ATTESTATIONS), ATTESTATIONS)
         case ["quick", marshal, file] if marshal == MARSHAL and file.endswith(QUICK):
             full_name = file.removesuffix(QUICK)
             return QuickPath(full_name) if is_full_name(full_name) else None

@@ -29,6 +29,7 @@ UNREADABLE: Final = (
     "Error:\n{why}"
 )
 UNSAVED: Final = "There was a problem saving your gem: {why}"
+UNATTESTED: Final = "Attestation verification failed:\n{why}"
 NO_GEM: Final = "This gem could not be found"
 
 # Prefixes that make ``gem`` ask for a second factor or for another login; no other refusal may begin so.

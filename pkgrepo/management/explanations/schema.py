@@ -118,7 +118,7 @@ class TrustRecord(Record):
     Ranks are none, provenance, publisher and staged. With claimed alone the provenance was not verified yet.
     """
 
-    claimed: Annotated[str, meaning("The rank that the document claims.")]
+    claimed: Annotated[str, meaning("The rank that the document claims; unsaid if those of the format do not tell.")]
     rank: Annotated[str | None, meaning("The rank after verification; null if the provenance was not read.")]
     before: Annotated[str | None, meaning("The best rank of the versions before; null if it is not known.")]
     before_version: Annotated[str | None, meaning("The version that has it; null for none.")]
@@ -134,7 +134,7 @@ class TrustRecord(Record):
         """That of what is known."""
         found = trust.attested or Attested(root="")
         return cls(
-            claimed=trust.claim.rank.name.lower(),
+            claimed="unsaid" if trust.claim.unsaid else trust.claim.rank.name.lower(),
             rank=None if trust.rank is None else trust.rank.name.lower(),
             before=None if trust.before is None else trust.before.name.lower(),
             before_version=trust.best or None,

@@ -1,6 +1,6 @@
 """
 Shows who signed or attested the files of a version, as the documents beside them say: OpenPGP signatures (RFC 9580),
-Sigstore bundles, provenance documents (PEP 740).
+Sigstore bundles, also several in one document (gems), provenance documents (PEP 740).
 
 The provenance of formats that have any (``attests``) is verified. Of what is not kept, such as that of an upstream,
 it is shown what rules have found. Other documents are shown as they are, and what cannot be read says so.
@@ -38,6 +38,7 @@ SUFFIXES: Final = {
     ".sigstore": "Sigstore bundle",
     ".sigstore.json": "Sigstore bundle",
     ".provenance": "attestation",
+    ".attestations.json": "Sigstore bundles",
 }
 UNREADABLE: Final = "unknown: it cannot be read"
 MOST_FILES: Final = 2000  # of a version, among which documents are looked for
@@ -124,6 +125,8 @@ def read_attestations(path: str, data: bytes, found: Attested | None = None) -> 
                 said = [(_signer(data), "")]
             case "Sigstore bundle":
                 said = [_bundle(decode_as(data, _Bundle, what="the bundle"))]
+            case "Sigstore bundles":
+                said = [_bundle(each) for each in decode_as(data, list[_Bundle], what="the list of bundles")]
             case _:
                 said = _provenance(decode_as(data, _Provenance, what="the provenance"))
     except (Invalid, ValueError):
@@ -224,7 +227,7 @@ async def list_attestations(call: Call, version: str) -> Attestations:
     """
     From OpenPGP signatures, Sigstore bundles and attestations (PEP 740) that are stored with the files.
 
-    Provenance of npm and Python files is verified; of what comes from an upstream, as far as a rule has asked for it.
+    Provenance of npm, Python and gems is verified; of what comes from an upstream, as far as a rule has asked for it.
     Of all others by is who the document says has signed. For images, see their referrers.
     """
     package, found = await call.find_version(version)

@@ -44,6 +44,7 @@ from pkgrepo.storage.catalog.file_facts import Attested, FileFacts, attested_nam
 HOUR_MS: Final = 3600 * 1000
 # Nobody can sign for the pipelines of the table: what it says of a version is taken for what its attestation was.
 _VERIFIED: Final = Attested(root="", verified=True)
+_ABSENT: Final = Attested(root="", why="the attestation is not there", until_ms=2**53)
 
 
 @frozen
@@ -191,7 +192,8 @@ class _Package:
         known = self._advisories(at_ms) if player.loaded else None
         history = None
         if player.format.attests is not None and "trust" in judge.rules.needs:
-            history = listed_history(player.format, player.proxied.declares, entries)
+            id_ = player.flat.repository.id
+            history = listed_history(player.format, player.proxied.declares, id_, self.key, entries)
         own, facts = judges.own_data(judge.rules), self._told(entries)
         judge = with_listed(judge, entries, player.route_of(self.key))
         return evolve(judge, own=own, facts=facts, known=known, complete=player.loaded, history=history)
@@ -217,8 +219,8 @@ class _Package:
                 if source.path == made.path and name not in self._facts:
                     own = player.proxied.own_facts
                     self._facts[name] = facts_told(player.format, own, made.content, made.path)
-                    if published.proof:
-                        self._facts[attested_name(name, made.path)] = FileFacts(attested=_VERIFIED)
+                    attested = _VERIFIED if published.proof else _ABSENT
+                    self._facts[attested_name(name, made.path)] = FileFacts(attested=attested)
         return self._facts
 
     def _advisories(self, at_ms: int) -> Sequence[Advisory]:

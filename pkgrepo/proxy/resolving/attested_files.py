@@ -7,7 +7,7 @@ where it is                     what becomes of it
 beside the file, kept           it is read
 npm registry                    it is asked for like a document of the package
 another file of the upstream    it is fetched and kept, like the file itself
-nowhere                         that is known for ``ABSENT_MS``
+nowhere                         that is known for ``ABSENT_MS``, or ``UNSAID_MS``
 ==============================  ====================================================================================
 
 What it was found to be is noted for all repositories, by the digest and the name of the file. Nothing is read where
@@ -26,6 +26,7 @@ from twisted.logger import Logger
 from pkgrepo.archives.source import Source
 from pkgrepo.concurrency.pools import Pool
 from pkgrepo.concurrency.single_flight import SingleFlight
+from pkgrepo.concurrency.together import together
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.failure_log import FailureLog
 from pkgrepo.interfaces import ICatalog
@@ -47,6 +48,10 @@ from pkgrepo.storage.catalog.file_facts import Attested, FileFacts, attested_nam
 from pkgrepo.storage.catalog.packages import files
 
 ABSENT_MS: Final = 3600 * 1000  # how long it is known that an attestation is not there
+RECENT_MS: Final = 24 * 3600 * 1000  # they come with a file, and are there when it is this old
+UNSAID_MS: Final = 30 * 24 * 3600 * 1000  # how long that is known of an older file, where no document claims any
+MOST_BEFORE: Final = 256  # versions before whose attestations are asked for at most, for one question
+BEFORE_AT_ONCE: Final = 8
 
 # Looks at the bytes of a kept file, on a pool; see L{pkgrepo.gateway.responses.content.Files.inspect}.
 Inspect = Callable[[Pool, int, File, Callable[[int | bytes], Any]], Awaitable[Any]]
@@ -77,7 +82,12 @@ class AttestedFiles:
         """
         if not judge.own & TRUST:
             return judge
-        return await self._with(judge, judge.facts_of_entry(main.entry, main.route), main.source.digests, main)
+
+        async def about(judge: Judge) -> Facts:
+            return judge.facts_of_entry(main.entry, main.route)
+
+        judge = await self._with(judge, await about(judge), main.source.digests, main)
+        return await self._with_past(judge, about)
 
     async def of_kept(self, judge: Judge, file: File) -> Judge:
         """The same of a kept file, or of the one that it is beside. It raises what ``of_listed`` raises."""
@@ -88,8 +98,27 @@ class AttestedFiles:
             main = await self._catalog.look(files.find_file, file.repository_id, file.path.removesuffix(file.role))
         if main is None:
             return judge
-        facts: Facts = await self._catalog.look(judge.facts_of_kept, main)
-        return await self._with(judge, facts, {**main.digests, "sha256": main.sha256}, main)
+
+        async def about(judge: Judge) -> Facts:
+            facts: Facts = await self._catalog.look(judge.facts_of_kept, main)
+            return facts
+
+        judge = await self._with(judge, await about(judge), {**main.digests, "sha256": main.sha256}, main)
+        return await self._with_past(judge, about)
+
+    async def _with_past(self, judge: Judge, about: Callable[[Judge], Awaitable[Facts]]) -> Judge:
+        """
+        The judge, with the attestations of versions before one, as far as these decide: until one has any.
+
+        What is left after ``MOST_BEFORE`` is not known. The next question goes on there: what was read is noted.
+        """
+        left = MOST_BEFORE
+        while left and (asked := judge.unsaid_before(await about(judge), min(left, BEFORE_AT_ONCE))):
+            left -= len(asked)
+            found = await together(self._run(judge, each.name, each.file) for each in asked)
+            known = {each.name: facts for each, facts in zip(asked, found, strict=True)}
+            judge = evolve(judge, facts={**judge.facts, **known})
+        return judge
 
     async def _with(self, judge: Judge, facts: Facts, digests: Mapping[str, str], main: File | RemoteFile) -> Judge:
         if not judge.needs_attestation(facts) or not facts.versions:
@@ -97,11 +126,27 @@ class AttestedFiles:
         path = main.path if isinstance(main, File) else main.source.path
         name = attested_name(name_of(digests, place_of(judge.member.id, path)), path)
         about = AttestedFile(judge.rules.package, facts.versions[0], path, digests)
-        read = partial(self._attest, judge, name, about, None if isinstance(main, File) else main)
-        known = await self._in_flight.run((judge.member.id, judge.rules.package, name), read)
+        recent = facts.published_ms is None or facts.published_ms > self._clock.now_ms() - RECENT_MS
+        remote = None if isinstance(main, File) else main
+        known = await self._run(judge, name, about, remote, recent=recent)
         return evolve(judge, facts={**judge.facts, name: known})
 
-    async def _attest(self, judge: Judge, name: str, about: AttestedFile, remote: RemoteFile | None) -> FileFacts:
+    async def _run(
+        self,
+        judge: Judge,
+        name: str,
+        about: AttestedFile,
+        remote: RemoteFile | None = None,
+        *,
+        recent: bool = False,
+    ) -> FileFacts:
+        """What the attestation of a file is found to be, read once for all who wait."""
+        read = partial(self._attest, judge, name, about, remote, recent=recent)
+        return await self._in_flight.run((judge.member.id, judge.rules.package, name), read)
+
+    async def _attest(
+        self, judge: Judge, name: str, about: AttestedFile, remote: RemoteFile | None, *, recent: bool
+    ) -> FileFacts:
         """Verify the attestation of a file, and note what it was found to be."""
         attests = self._formats[judge.member.format].attests
         assert attests is not None, "rules ask for what there is"
@@ -111,7 +156,8 @@ class AttestedFiles:
             self._failures.failed(error, reason=f"{judge.member.path}/{about.path}: its attestation: {error}")
             found = Attested(root=self._root.id, why=str(error))
         if found is None:
-            until_ms = self._clock.now_ms() + ABSENT_MS
+            short = recent or attests.unsaid_from_ms is None
+            until_ms = self._clock.now_ms() + (ABSENT_MS if short else UNSAID_MS)
             found = Attested(root=self._root.id, why="the attestation is not there", until_ms=until_ms)
         facts = FileFacts(attested=found)
         place, now_ms = (judge.member.format, judge.rules.package, name), self._clock.now_ms()
@@ -131,6 +177,8 @@ class AttestedFiles:
                 held = await self._documents.get(proxy, request, Trace())
                 read = own.attestations_in
                 text = await self._documents.read(proxy, request, held, lambda parts: read(parts.top))
+                if not text:
+                    return None
                 found: Attested = await self._pool(attests.verify, text, about, self._root)
                 return found
             if kept is None and proxy.type is RepositoryType.PROXY:

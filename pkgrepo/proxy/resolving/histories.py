@@ -23,9 +23,9 @@ from pkgrepo.proxy.caching.questions import DocumentRequest, Held
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.parts.values import Entry
-from pkgrepo.repositories.attestations import Claim, Rank
+from pkgrepo.repositories.attestations import AttestedFile, Claim, Rank
 from pkgrepo.repositories.format import StoredFormat
-from pkgrepo.repositories.policy.histories import is_prerelease, stored_history, stored_releases
+from pkgrepo.repositories.policy.histories import released, stored_history, stored_releases
 from pkgrepo.repositories.policy.judge import Declares
 from pkgrepo.repositories.policy.trust import History, Released
 from pkgrepo.sigstore.roots import TrustedRoot
@@ -75,16 +75,23 @@ class Histories:
         kinds = () if declares is None else declares.kinds
 
         def read(parts: PartsFile) -> History:
-            return listed_history(format_, declares, parts.entries(kinds, request.section), stored)
+            entries = parts.entries(kinds, request.section)
+            return listed_history(format_, declares, repository.id, package, entries, stored)
 
         return await self._documents.read(repository, request, held, read)
 
 
 def listed_history(
-    format_: StoredFormat, declares: Declares | None, entries: Iterable[Entry], stored: Sequence[Released] = ()
+    format_: StoredFormat,
+    declares: Declares | None,
+    repository_id: int,
+    package: str,
+    entries: Iterable[Entry],
+    stored: Sequence[Released] = (),
 ) -> History:
     """
-    The history by what a document lists (``entries``), with what it claims of it, and by what is stored.
+    The history by what a document of a package (a key) lists (``entries``), with what it claims of it, and by what is
+    stored.
 
     Of what cannot be read nothing is known: it counts as the best.
     """
@@ -94,16 +101,17 @@ def listed_history(
     for entry in entries:
         if not entry.files:
             continue
+        main, *_ = entry.files
         try:
             meta = {} if declares is None else declares.read(entry.fragments)
-            claim = attests.claim(meta, [each.path for each in entry.files])
+            claim = attests.claim_of_upstream(meta, [each.path for each in entry.files], entry.published_ms)
         except Invalid:
             claim = Claim(Rank.STAGED)
         else:
             if claim.rank:
-                claims[entry.files[0].path] = claim
+                claims[main.path] = claim
         if entry.published_ms is not None:
-            prerelease = is_prerelease(format_, entry.version)
-            found.append(Released(entry.version, entry.published_ms, claim.rank, prerelease))
+            about = AttestedFile(package, entry.version, main.path, main.digests)
+            found.append(released(format_, repository_id, about, entry.published_ms, claim))
         gil.release_if_due()
     return History(found, claims)

@@ -357,7 +357,11 @@ class CompiledRule:
         wanted, found = self.placed.rule.match.trust, list[str]()
         if self.placed.rule.match.advisories == MALWARE:
             found = sorted(each.id for each in facts.advisories or () if each.is_malware)
-        if wanted is not None and (trust := facts.trust) is not None and (trust.is_below(wanted) or trust.is_absent):
+        if (
+            wanted is not None
+            and (trust := facts.trust) is not None
+            and (trust.is_below(wanted) or trust.is_lacking(wanted))
+        ):
             found.append(trust.why(wanted))
         if self._compared and facts.compare is not None:
             found.append(facts.compare(facts, now_ms).sentence(self._compared))

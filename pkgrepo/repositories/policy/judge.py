@@ -42,7 +42,7 @@ from .histories import wanted_history
 from .line import Find, Line, Peer
 from .rules import SERVED, PackageRules, Verdict
 from .schema import Datum
-from .trust import History, Trust
+from .trust import History, Trust, Unsaid
 
 _failures: Final = FailureLog(Logger(), "what an upstream lists is refused, as its metadata cannot be read")
 
@@ -193,6 +193,18 @@ class Origins:
         return with_stored(evolve(judge, history=history, root=self.root), reader)
 
 
+@define(eq=False, slots=False)
+class _Past:
+    """The history of a judge with what it knows of files that are unsaid, made when it is first asked for."""
+
+    judge: Judge
+
+    @cached_property
+    def history(self) -> History | None:
+        history, judge = self.judge.history, self.judge
+        return None if history is None else history.known_by(judge.attested)
+
+
 @frozen(eq=False)
 class Judge:
     """
@@ -224,6 +236,7 @@ class Judge:
     believes: bool = False
     line: Line | None = None
     _comparisons: Comparisons = field(init=False, default=Factory(Comparisons, takes_self=True))
+    _past: _Past = field(init=False, default=Factory(_Past, takes_self=True))
 
     @property
     def compares(self) -> bool:
@@ -315,7 +328,8 @@ class Judge:
         paths = [each.path for each in main_files(entry)]
         claim = None
         if self._asks_trust and self.format.attests is not None and entry.files and not unreadable:
-            claim = self.format.attests.claim(meta, [each.path for each in entry.files])
+            paths_listed = [each.path for each in entry.files]
+            claim = self.format.attests.claim_of_upstream(meta, paths_listed, entry.published_ms)
         facts = Facts(
             package=self.rules.package,
             versions=(entry.version,) if entry.version else (),
@@ -339,21 +353,43 @@ class Judge:
         """The facts with those of who published the file at a path."""
         if claim is None:
             return facts
-        version, kinds = next(iter(facts.versions), ""), self.format.versions
-        known = (self.facts.get(attested_name(each, path)) for each in names)
-        found = (each.attested for each in known if each is not None and each.attested is not None)
-        attested = next((each for each in found if each.holds(self.root, self.now_ms)), None)
+        found = (self.attested(attested_name(each, path)) for each in names)
+        attested = next((each for each in found if each is not None), None)
         if attested is not None and attested.verified and not claim.provenance:
             claim = Claim(max(claim.rank, Rank.PROVENANCE), provenance=True)
-        if attested is None and self.believes and claim.provenance:
+        if attested is None and self.believes and claim.provenance and not claim.unsaid:
             attested = Attested(root=self.root, verified=True)
-        trust = Trust(claim, attested)
-        if self.history is not None:
-            prerelease = kinds is not None and kinds.prerelease(version)
+        trust, past = Trust(claim, attested), self._past.history
+        if past is not None:
+            version, prerelease = self._place(facts)
             dated = not facts.first_seen
-            trust = self.history.compare(trust, version, facts.published_ms, prerelease=prerelease, dated=dated)
+            trust = past.compare(trust, version, facts.published_ms, prerelease=prerelease, dated=dated)
         facts = evolve(facts, trust=trust)
-        return facts if self.needs_attestation(facts) else evolve(facts, unread=facts.unread - TRUST)
+        open_ = self.needs_attestation(facts) or self.unsaid_before(facts, most=1)
+        return facts if open_ else evolve(facts, unread=facts.unread - TRUST)
+
+    def attested(self, name: str) -> Attested | None:
+        """What the attestation of a file, by the name for that, was found to be, as far as that still holds."""
+        known = self.facts.get(name)
+        attested = None if known is None else known.attested
+        return attested if attested is not None and attested.holds(self.root, self.now_ms) else None
+
+    def _place(self, facts: Facts) -> tuple[str, bool]:
+        """The version that facts are about, and whether it is a prerelease."""
+        version, kinds = next(iter(facts.versions), ""), self.format.versions
+        return version, kinds is not None and kinds.prerelease(version)
+
+    def unsaid_before(self, facts: Facts, most: int) -> Sequence[Unsaid]:
+        """The files of versions before one whose attestations must be read to judge it, ``most`` of the newest."""
+        past, trust = self._past.history, facts.trust
+        wanted = {each.placed.rule.match.trust for each in self.rules.rules}
+        if past is None or trust is None or "fell" not in wanted or facts.published_ms is None:
+            return ()
+        if not trust.is_open_before("fell"):
+            return ()
+        version, prerelease = self._place(facts)
+        dated = not facts.first_seen
+        return past.unsaid_before(version, facts.published_ms, most, prerelease=prerelease, dated=dated)
 
     def needs_attestation(self, facts: Facts) -> bool:
         """Whether the attestation of a file must be read to judge it: what is claimed of it does not decide."""
@@ -434,7 +470,11 @@ class Judge:
             return listed
         beside = main.path + attests.suffix
         there = files.find_file(reader, main.repository_id, beside) is not None
-        return attests.claim(version.meta, [main.path, beside] if there else [main.path])
+        paths = [main.path, beside] if there else [main.path]
+        if self.member.type is RepositoryType.PROXY:
+            published_ms = None if main.origin is None else main.origin.published_ms
+            return attests.claim_of_upstream(version.meta, paths, published_ms)
+        return attests.claim(version.meta, paths)
 
     def stored_peers(self, reader: Reader) -> Iterator[Peer]:
         """The files that are stored, with which others may be compared."""

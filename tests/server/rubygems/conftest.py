@@ -11,6 +11,7 @@ from tests.support.configurations import PRIVATE, config
 from tests.support.format_worlds import Plan
 from tests.support.gems import make_gem
 from tests.support.http_client import HttpClient, Reply
+from tests.support.sigstore import FakeSigstore
 
 MAX_UPLOAD = 256 * 1024  # bytes
 
@@ -35,7 +36,15 @@ TOKENS = {
 }
 
 
-PLAN = Plan("ruby", REPOSITORIES, TOKENS, MAX_UPLOAD)
+SIGSTORE = FakeSigstore()
+PLAN = Plan(
+    "ruby",
+    REPOSITORIES,
+    TOKENS,
+    MAX_UPLOAD,
+    lines='auth.trusted_root = "trusted_root.json"\n',
+    files={"trusted_root.json": SIGSTORE.root_text.decode()},
+)
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,11 @@ import threading
 
 import pytest
 
-from tests.server.rubygems.conftest import MAX_UPLOAD
+from tests.server.rubygems.conftest import MAX_UPLOAD, SIGSTORE
 from tests.support.gems import make_gem, make_gemspec, recorded
 from tests.support.http_client import HttpClient
+from tests.support.python_index import PASSWORD, USER
+from tests.support.sigstore import ISSUER, FakeSigstore
 from tests.support.tarballs import make_tar
 
 pytestmark = pytest.mark.server
@@ -78,13 +80,69 @@ def test_a_body_in_chunks_is_taken(rb):
 
 def test_a_form_with_attestations_is_taken(rb):
     data = make_gem("formed", "1")
-    attestations = ("attestations", "attestations.json", json.dumps([{"mediaType": "x"}]).encode())
+    document = SIGSTORE.gem(data)
+    attestations = ("attestations", document.decode())
     reply = rb.post_form("/api/v1/gems", [("gem", "formed-1.gem", data), attestations])
     assert (reply.status, reply.text) == (200, "Successfully registered gem: formed (1)")
     assert rb.get("/gems/formed-1.gem").body == data
+    served = rb.get("/api/v1/attestations/formed-1.json")
+    assert (served.body, served.headers["content-type"]) == (document, "application/json")
+    assert rb.get("/gems/formed-1.gem.attestations.json").body == document
+    again = rb.post_form("/api/v1/gems", [attestations, ("gem", "formed-1.gem", data)])
+    assert again.text == (
+        "Gem was already pushed: formed (1)\nIts attestations were not taken: they come with the first push."
+    )
     assert rb.post_form("/api/v1/gems", [attestations]).text == "the form has no part named 'gem'"
     twice = [("gem", "a.gem", data), ("gem", "b.gem", data)]
     assert rb.post_form("/api/v1/gems", twice).status == 400
+
+
+def test_attestations_that_are_not_verified_are_refused_with_their_gem(rb):
+    data = make_gem("forged", "1")
+    for document, status, why in (
+        (SIGSTORE.gem(b"other bytes"), 422, "Attestation verification failed:\nits entry in the transparency log is"),
+        (FakeSigstore().gem(data), 422, "Attestation verification failed:\nits entry is in a transparency log that"),
+        (b'[{"mediaType": "x"}]', 422, "Attestation verification failed:\nthe bundle cannot be read"),
+        (b"{}", 400, "the list of attestations is not what it should be"),
+        (b"[" + b"{}," * 16 + b"{}]", 400, "the list of attestations is not what it should be"),
+    ):
+        reply = rb.post_form("/api/v1/gems", [("gem", "forged-1.gem", data), ("attestations", document.decode())])
+        assert (reply.status, reply.text[: len(why)]) == (status, why)
+    twice = [("attestations", "[{}]"), ("attestations", "[{}]"), ("gem", "forged-1.gem", data)]
+    assert rb.post_form("/api/v1/gems", twice).status == 400
+    assert rb.get("/gems/forged-1.gem").status == 404
+
+
+def test_a_gem_without_attestations_has_an_empty_list_and_a_yanked_one_none(rb, push):
+    assert push("bare", "1").status == 200
+    assert rb.get("/api/v1/attestations/bare-1.json").body == b"[]"
+    missing = rb.get("/api/v1/attestations/bare-2.json")
+    assert (missing.status, missing.text) == (404, "This gem could not be found")
+    data = make_gem("withdrawn", "1", platform="java")
+    sent = [("gem", "withdrawn-1-java.gem", data), ("attestations", SIGSTORE.gem(data).decode())]
+    assert rb.post_form("/api/v1/gems", sent).status == 200
+    address, beside = "/api/v1/attestations/withdrawn-1-java.json", "/gems/withdrawn-1-java.gem.attestations.json"
+    assert [rb.get(each).status for each in (address, beside)] == [200, 200]
+    yank = "/api/v1/gems/yank?gem_name=withdrawn&version=1&platform=java"
+    assert rb.ask("DELETE", yank).status == 200
+    assert [rb.get(each).status for each in (address, beside)] == [404, 404]
+    assert rb.ask("PUT", yank.replace("yank?", "unyank?")).status == 200
+    assert [rb.get(each).status for each in (address, beside)] == [200, 200]
+
+
+def test_who_signed_a_gem_is_shown_and_goes_with_it(rb, repository, format_server):
+    data = make_gem("carried", "1")
+    document = SIGSTORE.gem(data)
+    rb.post_form("/api/v1/gems", [("gem", "carried-1.gem", data), ("attestations", document.decode())])
+    api = HttpClient(f"{format_server.url}/api", (USER, PASSWORD))
+    promoted = api.post_json("/package/main%2Frb/carried/versions/1/promote", {"to": "main/fresh"})
+    assert promoted.status == 200, promoted.text
+    assert repository("fresh").get("/api/v1/attestations/carried-1.json").body == document
+    for where in ("rb", "fresh"):
+        (found,) = api.get(f"/package/main%2F{where}/carried/versions/1/attestations").json["items"]
+        assert (found["kind"], found["about"], found["verified"]) == ("Sigstore bundles", "gems/carried-1.gem", True)
+        assert (found["source"], found["issuer"]) == ("https://forge.example/acme/widget", ISSUER)
+        assert found["by"] == found["workflow"]
 
 
 def test_other_bytes_of_a_published_version_are_refused(push):

@@ -36,6 +36,11 @@ def _bad(_specimen: Specimen, item: Item) -> bool:
     return item.version == BAD
 
 
+def _unverified(specimen: Specimen, item: Item) -> bool:
+    """Whether it has no provenance that is verified: only that of gems is, in the good version."""
+    return specimen.format != "ruby" or item.version == BAD
+
+
 def _scripts(_specimen: Specimen, item: Item) -> bool:
     return item.scripts is True
 
@@ -78,7 +83,12 @@ RULES = (
         lambda each: each.looked_into,
     ),
     RuleKind("pth", lambda *_: {"contents": ["pth"]}, lambda _, item: item.pth, _has_pth),
-    RuleKind("no_provenance", lambda *_: {"trust": "none"}, _every, lambda each: each.format in ("npm", "python")),
+    RuleKind(
+        "no_provenance",
+        lambda *_: {"trust": "none"},
+        _unverified,
+        lambda each: each.format in ("npm", "python", "ruby"),
+    ),
     RuleKind(
         "differs",
         lambda *_: {"differs": ["install_script", "pth"]},

@@ -23,6 +23,7 @@ from tests.support.images import OCI_IMAGE, Image, digest_of, make_artifact, mak
 from tests.support.maven_files import make_pom
 from tests.support.npm_packages import make_bundle, make_manifest, make_publish, make_tarball
 from tests.support.python_packages import make_sdist, make_wheel
+from tests.support.sigstore import FakeSigstore
 from tests.support.upload_forms import attestations, twine
 
 GOOD, BAD = "1.0.333", "1.1.666"  # versions whose texts are in documents only where they mean these versions
@@ -258,9 +259,14 @@ GEMS = {
 }
 
 
+SIGSTORE = FakeSigstore()  # which the servers trust
+FORM = f"multipart/form-data; boundary={BOUNDARY}"
+
+
 async def _publish_gems(send: Send) -> None:
-    for data in GEMS.values():
-        await send("POST", "/api/v1/gems", data, "application/octet-stream")
+    for version, data in GEMS.items():
+        attested = [("attestations", SIGSTORE.gem(data).decode())] if version == GOOD else []
+        await send("POST", "/api/v1/gems", form_body([("gem", "evil.gem", data), *attested]), FORM)
 
 
 RUBY = Specimen(
@@ -272,7 +278,11 @@ RUBY = Specimen(
         Item(
             version,
             version.encode(),
-            (f"/gems/evil_tool-{version}.gem", f"/quick/Marshal.4.8/evil_tool-{version}.gemspec.rz"),
+            (
+                f"/gems/evil_tool-{version}.gem",
+                f"/quick/Marshal.4.8/evil_tool-{version}.gemspec.rz",
+                f"/api/v1/attestations/evil_tool-{version}.json",
+            ),
             (sha256(data),),
             version == BAD,
             LICENCES[version],

@@ -13,7 +13,7 @@ import treq
 from attrs import define, field
 
 from tests.support.inprocess_server import RunningServer, no_failures, server_config
-from tests.support.matrix.specimens import BAD, SPECIMENS, Specimen
+from tests.support.matrix.specimens import BAD, SIGSTORE, SPECIMENS, Specimen
 from tests.support.memory_server import Reply, Stack
 from tests.support.osv_records import affected, record, since, write_folder
 
@@ -112,8 +112,11 @@ async def matrix_world(folder: Path, *, block_malware: bool = False) -> AsyncIte
     """Both servers, running; the upstream has all specimens. The one may ``block_malware`` by itself."""
     source = write_folder(folder / "osv", advisories(SPECIMENS))
     with no_failures():
-        upstream = RunningServer(server_config(folder / "upstream"))
-        given = {"advisories__source": str(source), "advisories__block_malware": block_malware}
+        root = folder / "trusted_root.json"
+        root.write_bytes(SIGSTORE.root_text)
+        trusted = {"auth__trusted_root": str(root)}
+        upstream = RunningServer(server_config(folder / "upstream", **trusted))
+        given = {"advisories__source": str(source), "advisories__block_malware": block_malware, **trusted}
         stack = Stack(folder / "front", proxy__allow_private=["127.0.0.1"], **given)
         await upstream.start()
         await stack.start()

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.provenance import verify_provenance as verify_npm
 from pkgrepo.formats.python.provenance import verify_provenance as verify_python
+from pkgrepo.formats.rubygems.provenance import verify_provenance as verify_gem
 from pkgrepo.repositories.attestations import AttestedFile
 from pkgrepo.sigstore.bundles import read_bundle
 from pkgrepo.sigstore.roots import TrustedRoot, public_root, read_trusted_root
@@ -283,7 +284,7 @@ def test_every_attestation_of_a_distribution_is_verified() -> None:
         verify_python(b'{"attestation_bundles":[]}', file, FAKE.root)
 
 
-@pytest.mark.parametrize("verify", [verify_npm, verify_python])
+@pytest.mark.parametrize("verify", [verify_npm, verify_python, verify_gem])
 @pytest.mark.parametrize(
     "data",
     [b"", b"[]", b"null", b"{}", b"{" * 5000, b'{"attestations":7}', b"x" * 2_000_000],
@@ -404,3 +405,86 @@ def test_whatever_a_timestamp_is_it_is_read_or_refused(change: bytes | tuple[int
 def test_what_is_no_trusted_root_is_refused(data: bytes) -> None:
     with pytest.raises(Invalid):
         read_trusted_root(data)
+
+
+GEM = (DATA / "sigstore-1.0.0.gem").read_bytes()
+BUNDLE_OF_GEM = (DATA / "sigstore-1.0.0.gem.sigstore.json").read_bytes()
+
+
+def gem_of(data: bytes = GEM) -> AttestedFile:
+    return AttestedFile("sigstore", "1.0.0", "gems/sigstore-1.0.0.gem", {"sha256": sha256(data).hexdigest()})
+
+
+def test_the_signature_over_a_gem_of_the_public_instance_is_verified() -> None:
+    found = verify_gem(b"[" + BUNDLE_OF_GEM + b"]", gem_of(), public_root())
+    beacon = "https://github.com/sigstore-conformance/extremely-dangerous-public-oidc-beacon"
+    assert (found.repository, found.ref) == (beacon, "refs/heads/main")
+    assert found.issuer == "https://token.actions.githubusercontent.com"
+    assert found.workflow == f"{beacon}/.github/workflows/extremely-dangerous-oidc-beacon.yml@refs/heads/main"
+    with pytest.raises(Invalid, match="a file with other bytes"):
+        verify_gem(b"[" + BUNDLE_OF_GEM + b"]", gem_of(GEM + b"x"), public_root())
+    with pytest.raises(Invalid, match="has not one statement"):
+        read_bundle(BUNDLE_OF_GEM)
+
+
+def test_each_byte_of_a_signature_over_a_gem_counts() -> None:
+    bundle = json.loads(BUNDLE_OF_GEM)
+    entry = bundle["verificationMaterial"]["tlogEntries"][0]
+    places = [
+        (bundle["verificationMaterial"]["certificate"], "rawBytes", 13),
+        (bundle["messageSignature"], "signature", 1),
+        (entry, "canonicalizedBody", 31),
+    ]
+    tried = 0
+    for holder, key, step in places:
+        kept = holder[key]
+        data = base64.b64decode(kept)
+        for place in range(0, len(data), step):
+            holder[key] = b64(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+            with pytest.raises(Invalid):
+                verify_gem(json.dumps([bundle]).encode(), gem_of(), public_root())
+            tried += 1
+        holder[key] = kept
+    assert tried > 200
+
+
+def statement_of_gem(data: bytes) -> dict[str, Any]:
+    """A statement about a gem and another file, which it names as the pipeline calls them."""
+    digests = [sha256(each).hexdigest() for each in (b"another", data)]
+    subjects = [{"name": f"pkg/{number}.gem", "digest": {"sha256": each}} for number, each in enumerate(digests)]
+    kind = "https://slsa.dev/provenance/v1"
+    return {"_type": "https://in-toto.io/Statement/v1", "subject": subjects, "predicateType": kind, "predicate": {}}
+
+
+def test_gems_have_signatures_and_statements_and_all_are_verified() -> None:
+    data, root = b"a gem", FAKE.root
+    signature, statement = FAKE.message_bundle(data), FAKE.bundle(statement_of_gem(data))
+    for each in ([signature], [statement], [statement, signature]):
+        found = verify_gem(json.dumps(each).encode(), gem_of(data), root)
+        assert (found.verified, found.repository) == (True, "https://forge.example/acme/widget")
+    for wrong, why in (
+        (FAKE.message_bundle(b"other"), "a file with other bytes"),
+        (FAKE.bundle(statement_of_gem(b"other")), "a file with other bytes"),
+        (FAKE.message_bundle(data, extensions={8: ISSUER}, email="a@acme.example"), "not by a pipeline"),
+        (FakeSigstore().message_bundle(data), "transparency log that is not trusted"),
+        ({**signature, "dsseEnvelope": statement["dsseEnvelope"]}, "has not one statement"),
+        ({**statement, "dsseEnvelope": None, "messageSignature": signature["messageSignature"]}, "a statement"),
+        ({**signature, "messageSignature": None, "dsseEnvelope": statement["dsseEnvelope"]}, "another statement"),
+    ):
+        with pytest.raises(Invalid, match=why):
+            verify_gem(json.dumps([signature, wrong]).encode(), gem_of(data), root)
+    with pytest.raises(Invalid, match="has no attestation"):
+        verify_gem(b"[]", gem_of(data), root)
+    with pytest.raises(Invalid, match="does not tell the SHA-256"):
+        verify_gem(json.dumps([signature]).encode(), AttestedFile("a", "1", "gems/a-1.gem", {}), root)
+
+
+def test_a_signature_of_another_key_over_a_gem_is_not_verified() -> None:
+    """All is in the log, and signed by it: only the key of the certificate is another one."""
+    bundle, other = FAKE.message_bundle(b"a gem"), FAKE.message_bundle(b"a gem")
+    body = json.loads(base64.b64decode(entry_of(bundle)["canonicalizedBody"]))
+    body["spec"]["signature"]["content"] = other["messageSignature"]["signature"]
+    bundle["messageSignature"]["signature"] = other["messageSignature"]["signature"]
+    bundle["verificationMaterial"]["tlogEntries"] = [FAKE.entry(json.dumps(body).encode())]
+    with pytest.raises(Invalid, match="not that of the certificate over these bytes"):
+        verify_gem(json.dumps([bundle]).encode(), gem_of(b"a gem"), FAKE.root)

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from pkgrepo.errors import AuthenticationRequired, NotFound
+from pkgrepo.formats.rubygems.api.attestations import attestations
 from pkgrepo.formats.rubygems.api.members import releases_of_members, shown_releases
 from pkgrepo.formats.rubygems.api.records import (
     OWNER,
@@ -27,6 +28,7 @@ from pkgrepo.formats.rubygems.api.records import (
 )
 from pkgrepo.formats.rubygems.marshal import VERSION, Stream, array, integer
 from pkgrepo.formats.rubygems.names import RUBY, full_version, is_name
+from pkgrepo.formats.rubygems.paths import is_full_name
 from pkgrepo.gateway.responses.content import document_cache_control
 from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
@@ -96,6 +98,8 @@ def find_handler(parts: tuple[str, ...]) -> Handler | None:  # noqa: PLR0911 - o
             return partial(dependencies, json=document.endswith(".json"))
         case ("v1", "gems", file) if _is_json(file):
             return partial(gem, name=file.removesuffix(".json"))
+        case ("v1", "attestations", file) if file.endswith(".json") and is_full_name(file.removesuffix(".json")):
+            return partial(attestations, full_name=file.removesuffix(".json"))
         case ("v1", "versions", file) if _is_json(file):
             return partial(versions, name=file.removesuffix(".json"))
         case ("v1", "versions", name, "latest.json") if is_name(name):

@@ -170,13 +170,15 @@ async def _list(
 
 async def file(context: Context[object], request: Request, path: GemPath | QuickPath) -> Response:
     """
-    A gem, or its specification in the legacy index. The files of a yanked version are at other paths.
+    A gem, what is beside it, or its specification in the legacy index. The files of a yanked version are elsewhere.
 
     The gem that it belongs to is looked up: a file name cannot be split into name, version and platform.
 
     :raises NotFound: there is no such file; :raises UpstreamFailed: that is not known
     """
-    public = gem_path(path.full_name) if isinstance(path, GemPath) else quick_path(path.full_name)
+    public = quick_path(path.full_name)
+    if isinstance(path, GemPath):
+        public = gem_path(path.full_name) + path.beside
     return await answer_named_file(context, request, public, possible_names(path.full_name))
 
 

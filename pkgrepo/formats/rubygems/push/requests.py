@@ -1,4 +1,9 @@
-"""``gem push``: the gem is the body, or the part ``gem`` of a form. It is inspected, and published as a release."""
+"""
+``gem push``: the gem is the body, or the part ``gem`` of a form. It is inspected, and published as a release.
+
+``gem push --attestation`` sends a form, with a list of Sigstore bundles in its part ``attestations``. They are verified
+before the gem is published, and kept beside it.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +18,10 @@ from pkgrepo.formats.rubygems.gemspec import GemSpec, meta_of
 from pkgrepo.formats.rubygems.indexer import apply_change
 from pkgrepo.formats.rubygems.legacy import quick_gemspec
 from pkgrepo.formats.rubygems.names import full_version, sort_key, spelling
-from pkgrepo.formats.rubygems.paths import GEM_TYPE, gem_path, hidden_path, quick_path
+from pkgrepo.formats.rubygems.paths import ATTESTATIONS, GEM_TYPE, gem_path, hidden_path, quick_path
+from pkgrepo.formats.rubygems.provenance import check_pushed, read_bundles
 from pkgrepo.formats.rubygems.push.gem_metadata import inspect_gem
-from pkgrepo.formats.rubygems.refusals import CASE, REPUSH, UNREADABLE, UNSAVED, YANKED
+from pkgrepo.formats.rubygems.refusals import CASE, REPUSH, UNATTESTED, UNREADABLE, UNSAVED, YANKED
 from pkgrepo.gateway.bodies import check_declared_length, receive_body
 from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded
 from pkgrepo.gateway.publishing.virtual import sent_file
@@ -28,12 +34,14 @@ from pkgrepo.model import Action, BlobInfo, File, NewFile, Version, VersionState
 from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
+from pkgrepo.sigstore.bundles import LARGEST
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.packages.files import has_tombstone
 
 QUICK_ROLE = "quick"  # of the specification beside a gem
 
 GEM_PART: Final = "gem"
+ATTESTATIONS_PART: Final = "attestations"
 FORM_OVERHEAD: Final = 16 * 1024 * 1024  # bytes that a form may have besides the gem: attestations
 FORM_LIMITS: Final = MultipartLimits(parts=16)
 _MULTIPART: Final = b"multipart/form-data"
@@ -67,9 +75,11 @@ async def push(context: Context[object], request: Request) -> Response:
     """
     identity = await context.admit(request, Action.WRITE)
     async with context.services.content.stage(context.repository, user_id=identity.user_id) as staged:
-        spec, changed = await _accept(context, request, staged, await _receive(context, request, staged))
+        blob, attestations = await _receive(context, request, staged)
+        spec, changed = await _accept(context, request, staged, blob, attestations)
     if not changed:
-        return text_response(f"Gem was already pushed: {spec.name} ({spec.full_version})")
+        late = "\nIts attestations were not taken: they come with the first push." if attestations else ""
+        return text_response(f"Gem was already pushed: {spec.name} ({spec.full_version}){late}")
     done = f"Successfully registered gem: {spec.name} ({spec.full_version})"
     return text_response("\n".join((done, *request.notes)))  # gem prints the body
 
@@ -81,7 +91,9 @@ async def take_file(context: Context[object], request: Request, sent: SentFile) 
     return Uploaded(spec.name, spec.full_version, changed, gem_path(spec.full_name), blob.sha256)
 
 
-async def _accept(context: Context[object], request: Request, staged: Staged, blob: BlobInfo) -> tuple[GemSpec, bool]:
+async def _accept(
+    context: Context[object], request: Request, staged: Staged, blob: BlobInfo, attestations: bytes = b""
+) -> tuple[GemSpec, bool]:
     """Verify a staged gem and publish it; with the gem's specification whether that changed anything."""
     if not blob.size:
         raise Refusal(400, "the body must be a gem, and it is empty", "empty")
@@ -90,18 +102,26 @@ async def _accept(context: Context[object], request: Request, staged: Staged, bl
     except Invalid as error:
         template = UNREADABLE if error.pointer == _CONTENT else UNSAVED
         raise Refusal(422, template.format(why=error.message), "invalid") from None
-    _, admitted = await context.admit_publishing(request, gem.spec.name)  # again: the body may have taken hours
-    return gem.spec, await _publish(context, staged, blob, gem, admitted)
+    identity, admitted = await context.admit_publishing(request, gem.spec.name)  # again: the body may have taken hours
+    if attestations:
+        pools, root = context.services.pools, context.services.proxy.trusted_root
+        try:
+            await pools.cpu(check_pushed, attestations, blob.sha256, root, identity.pipeline)
+        except Invalid as error:
+            raise Refusal(422, UNATTESTED.format(why=error.message), "invalid") from None
+    return gem.spec, await _publish(context, staged, blob, gem, admitted, attestations)
 
 
-async def _receive(context: Context[object], request: Request, staged: Staged) -> BlobInfo:
+async def _receive(context: Context[object], request: Request, staged: Staged) -> tuple[BlobInfo, bytes]:
+    """The gem that a request has, and the list of its attestations, which is empty if it has none."""
     limit = context.services.max_upload
     content_type = request.header(b"content-type") or b""
     if not content_type.lower().startswith(_MULTIPART):
         # curl's --data-binary says that the body is a form in the address encoding: the type means nothing.
-        return await receive_body(request, staged, limit=limit)
+        return await receive_body(request, staged, limit=limit), b""
     check_declared_length(request, limit + FORM_OVERHEAD)
     blob: BlobInfo | None = None
+    attestations = b""
     async for part in read_form(request.body, content_type, FORM_LIMITS):
         if part.name == GEM_PART:
             if blob is not None:
@@ -109,13 +129,20 @@ async def _receive(context: Context[object], request: Request, staged: Staged) -
             declared = request.body.declared
             expected = None if declared is None else min(declared, limit)
             blob = await staged.receive(part, limit=limit, expect_size=expected)
+        elif part.name == ATTESTATIONS_PART:
+            if attestations:
+                raise Refusal(400, "the form has more than one part named 'attestations'", "bad_form")
+            attestations = await part.read_bytes(LARGEST)
     if blob is None:
         raise Refusal(400, "the form has no part named 'gem'", "bad_form")
-    return blob
+    try:
+        return blob, attestations if attestations and read_bundles(attestations) else b""
+    except Invalid as error:
+        raise Refusal(400, error.message, "bad_form") from None
 
 
 async def _publish(
-    context: Context[object], staged: Staged, blob: BlobInfo, gem: InspectedGem, actor: Admitted
+    context: Context[object], staged: Staged, blob: BlobInfo, gem: InspectedGem, actor: Admitted, attestations: bytes
 ) -> bool:
     """
     Publish a staged gem. Returns False if the same bytes are published already.
@@ -129,7 +156,7 @@ async def _publish(
     if found is not None and found.sha256 == blob.sha256:
         return False
     release = evolve(
-        await make_release(staged, blob, gem),
+        await make_release(staged, blob, gem, attestations),
         reuse=policy.reuse_deleted_names,
         guard=partial(check_release, repository_id=repository.id, policy=policy, spec=spec, blob=blob),
     )
@@ -137,9 +164,13 @@ async def _publish(
     return published.changed
 
 
-async def make_release(staged: Staged, blob: BlobInfo, gem: InspectedGem) -> Release:
-    """The release of a gem whose bytes are staged; its quick gemspec is staged with them."""
+async def make_release(staged: Staged, blob: BlobInfo, gem: InspectedGem, attestations: bytes = b"") -> Release:
+    """The release of a gem whose bytes are staged; its quick gemspec, and its attestations, are staged with them."""
     spec, quick = gem.spec, await staged.store(gem.quick)
+    path, beside = gem_path(spec.full_name), list[NewFile]()
+    if attestations:
+        kept, role = await staged.store(attestations), {"role": ATTESTATIONS}
+        beside.append(NewFile(path=path + ATTESTATIONS, blob=kept, media_type="application/json", attrs=role))
     return Release(
         package_key=spec.name,
         package_name=spec.name,
@@ -147,8 +178,9 @@ async def make_release(staged: Staged, blob: BlobInfo, gem: InspectedGem) -> Rel
         version_text=spec.full_version,
         sort=sort_key(spec.number, spec.platform),
         files=(
-            NewFile(path=gem_path(spec.full_name), blob=blob, media_type=GEM_TYPE),
+            NewFile(path=path, blob=blob, media_type=GEM_TYPE),
             NewFile(path=quick_path(spec.full_name), blob=quick, media_type=GEM_TYPE, attrs={"role": QUICK_ROLE}),
+            *beside,
         ),
         meta=meta_of(spec),
     )

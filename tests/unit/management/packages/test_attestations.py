@@ -61,6 +61,19 @@ def test_a_bundle_names_the_workflow_of_its_certificate(material: Any) -> None:
     assert (found.kind, found.about, found.verified) == ("Sigstore bundle", "a/-/a-1.tgz", False)
 
 
+def test_a_list_of_bundles_names_each_signer() -> None:
+    material = {"certificate": {"rawBytes": make_certificate()}}
+    bundle = {"verificationMaterial": material, "messageSignature": {"signature": "x"}}
+    path = "gems/a-1.gem.attestations.json"
+    assert signers_named(path, [bundle, {"verificationMaterial": {"publicKey": {"hint": "k1"}}}]) == [
+        (WORKFLOW, ""),
+        ("key k1", ""),
+    ]
+    assert {each.about for each in read_attestations(path, json.dumps([bundle]).encode())} == {"gems/a-1.gem"}
+    assert signers_named(path, []) == []
+    assert signers_named(path, {}) == [(UNREADABLE, "")]
+
+
 def test_a_bundle_made_with_a_key_names_its_hint() -> None:
     document = {"verificationMaterial": {"publicKey": {"hint": "k1"}}, "dsseEnvelope": {"payload": "%"}}
     assert signers_named("a.jar.sigstore.json", document) == [("key k1", "")]
