@@ -51,6 +51,7 @@ from pkgrepo.repositories.clock import from_ms, seconds_of
 from pkgrepo.repositories.retention.schedule import RetentionSchedule
 from pkgrepo.repositories.search import SearchIndexCache
 from pkgrepo.repositories.upkeep.housekeeping import DailyCollection, Housekeeping
+from pkgrepo.repositories.upkeep.scrub import Mending, Scrub
 from pkgrepo.repositories.upkeep.sweep import Sweep
 from pkgrepo.repositories.upkeep.twins import TwinSchedule
 from pkgrepo.startup import provisioning
@@ -250,7 +251,7 @@ class Assembly:
             pools=core.pools,
             clock=core.clock,
             access=identification.access,
-            files=Files(registry=core.registry, stores=core.stores),
+            files=Files(registry=core.registry, stores=core.stores, first_reads=core.first_reads),
             response_cache=ResponseCache(core.catalog, core.clock, self.site.repeats.clear),
             downloads=core.downloads,
             searches=SearchIndexCache(core.catalog, core.clock, self._reactor),
@@ -309,6 +310,7 @@ class Assembly:
                 secrets=core.secrets,
                 on_change=core.on_change,
                 maintenance=core.context,
+                mender=core.mender,
                 collector=core.collector,
                 retention=core.retention,
                 jobs=core.jobs,
@@ -336,7 +338,10 @@ class Assembly:
 def maintenance(
     core: Core, identification: Identification, config: Config, refresh: AdvisoryRefresh, reactor: Any
 ) -> Iterator[IService]:
-    """Housekeeping, the removal of sessions that ended, retention, refreshes, and the daily garbage collection."""
+    """
+    Housekeeping, the removal of sessions that ended, retention, refreshes, what reads and mends stored bytes, and the
+    daily garbage collection.
+    """
     yield PeriodicTask(identification.sessions.remove_old, reactor, every_s=SESSIONS_S, what="removing old sessions")
     if config.auth.oidc or config.auth.ldap:
         check = identification.daily_check.run
@@ -354,6 +359,9 @@ def maintenance(
     if refresh.source:
         every_s = config.advisories.refresh_s
         yield RefreshSchedule(core.context, refresh=refresh, jobs=core.jobs, every_s=every_s, reactor=reactor)
+    yield Mending(core.context, mender=core.mender, reactor=reactor)
+    if config.data.scrub_days:
+        yield Scrub(core.context, mender=core.mender, days=config.data.scrub_days, reactor=reactor)
     if config.gc.daily:
         yield DailyCollection(core.context, collector=core.collector, jobs=core.jobs, reactor=reactor)
 

@@ -14,7 +14,8 @@ import click
 from pkgrepo.client.terminal import Unsound, fail, make_progress, run_alone
 from pkgrepo.commands.offline import run_on_existing
 from pkgrepo.commands.settings import Sources
-from pkgrepo.composition.backups import destination_of, make_writer
+from pkgrepo.composition.backup_place import destination_of
+from pkgrepo.composition.backups import make_writer
 from pkgrepo.composition.core import Core
 from pkgrepo.config import Config
 from pkgrepo.errors import PkgrepoError

@@ -54,7 +54,8 @@ def verify(sources: Sources, *, repair: bool) -> None:
 
     async def work(core: Core) -> None:
         await core.open_storages()
-        report = await Verifier(core.context, progress=make_progress(), repair=repair).run()
+        verifier = Verifier(core.context, progress=make_progress(), repair=repair, mender=core.mender)
+        report = await verifier.run()
         for problem in (*report.notes, *report.problems):
             click.echo(problem, err=True)
         click.echo(

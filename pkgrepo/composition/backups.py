@@ -9,34 +9,20 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from pkgrepo.composition.processes.children import Child
-from pkgrepo.config import Config
 from pkgrepo.repositories.backup.runs import BackupPlan, BackupRuns
 from pkgrepo.repositories.backup.writing import BackupOptions, BackupWriter
 from pkgrepo.repositories.upkeep.jobs import Progress
-from pkgrepo.s3.places import S3, Destination
 
+from .backup_place import destination_of
 from .core import KEY_FILE, Core
 from .databases import copy_to_file
 
 SCRATCH: Final = "backup-check"  # folder in the data folder, of what a check needs while it runs
-
-
-def destination_of(config: Config, address: str | None = None) -> Destination:
-    """The place at an address, or at that of the settings; the address is empty if they have none."""
-    found, given = config.backup, config.backup.destination if address is None else address
-    return Destination(
-        address=given if not given or given.startswith(S3) else str(Path(given).absolute()),
-        endpoint=found.endpoint,
-        region=found.region,
-        path_style=found.path_style,
-        ca_file=str(found.ca_file or ""),
-    )
 
 
 def make_writer(core: Core) -> BackupWriter:

@@ -15,6 +15,7 @@ from twisted.logger import Logger
 
 from pkgrepo.auth.login.passwords import PERMITS, HashingThreads, Passwords
 from pkgrepo.auth.permissions.format_rights import make_known
+from pkgrepo.composition.backup_place import backed_up
 from pkgrepo.composition.databases import make_catalog
 from pkgrepo.composition.processes.exclusive import ChangeRelay
 from pkgrepo.composition.processes.nodes import clock_of, nodes_of, peers_of
@@ -45,6 +46,7 @@ from pkgrepo.repositories.advisories.known import KnownAdvisories
 from pkgrepo.repositories.companions import Companions
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.downloads import DownloadRecorder
+from pkgrepo.repositories.integrity import FirstReads
 from pkgrepo.repositories.layout.follower import LayoutFollower
 from pkgrepo.repositories.publish.content import ChangeListener, ContentWriter
 from pkgrepo.repositories.registry import Registry
@@ -52,6 +54,7 @@ from pkgrepo.repositories.retention.run import RetentionWork
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.repositories.upkeep.gc import GarbageCollector
 from pkgrepo.repositories.upkeep.jobs import Jobs
+from pkgrepo.repositories.upkeep.mending import Mender
 from pkgrepo.sigstore.roots import TrustedRoot, root_of
 from pkgrepo.storage.blobs.durability import Durability, storage_error
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
@@ -145,6 +148,8 @@ class Core:
             clock=self.clock,
             formats=self.formats,
         )
+        self.mender = Mender(self.context, partial(backed_up, config, self.pools))
+        self.first_reads = FirstReads(self.pools, self.mender.told)
         self.follower = LayoutFollower(self.context)
         self.relay = (
             None if isinstance(self.peers, NoPeers) else ChangeRelay(self.follower, self.registry, self.peers, reactor)

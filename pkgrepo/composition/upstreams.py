@@ -168,7 +168,7 @@ class ProxyParts:
         )
         addressed = AddressedFiles(context, keeper, self._mistrusted)
         self._root = root = core.trusted_root
-        inspect = Files(registry=core.registry, stores=core.stores).inspect
+        inspect = Files(registry=core.registry, stores=core.stores, first_reads=core.first_reads).inspect
         attested = AttestedFiles(
             catalog=core.catalog,
             clock=core.clock,

@@ -129,6 +129,14 @@ class Data(Section, frozen=True):
     fsync: Annotated[
         Literal["always", "never"], meaning("never: acknowledged uploads may be lost when the machine loses power")
     ] = "always"
+    scrub_days: Annotated[
+        int,
+        meaning(
+            "in so many days all that is stored in folders is read once, and compared with its digests; 0: never",
+            ge=0,
+            le=3650,
+        ),
+    ] = 30
     low_water: Annotated[
         Annotated[Bytes, Meta(ge=0)] | None,
         AUTO,

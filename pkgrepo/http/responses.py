@@ -54,7 +54,8 @@ class Content:
     What it raises is answered like an error of a handler.
 
     With ``growing``, which needs ``open``, the file may have only its first bytes yet. Such a
-    content is for one response.
+    content is for one response. ``gate``, which needs it, too, is asked for each response, after ``open``, whether its
+    last bytes have to wait.
 
     The length of an ``endless`` one is not known: ``deliver`` may end at any time, and the connection ends with it.
     ``size`` is then the most that it writes.
@@ -64,6 +65,7 @@ class Content:
     open: Callable[[], int] | None = None
     deliver: Callable[[IConsumer, int, int], Awaitable[None]] | None = None
     growing: Growing | None = None
+    gate: Callable[[], Growing | None] | None = None
     elsewhere: Callable[[], Awaitable[str]] | None = None
     endless: bool = False
 

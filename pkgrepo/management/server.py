@@ -21,6 +21,7 @@ from pkgrepo.management.api.schema import BODY_LIMIT, Body, Record, Word
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Action, Storage, User
 from pkgrepo.model.structs import meaning
+from pkgrepo.storage.catalog.blobs.blobs import count_suspects
 from pkgrepo.storage.catalog.people.users import has_users, update_user
 from pkgrepo.storage.catalog.server.layout_pending import Backlog, backlog
 from pkgrepo.storage.catalog.server.webhooks import disabled_webhooks, failing_webhooks
@@ -221,7 +222,7 @@ async def run_checks(services: ManagementServices) -> tuple[str, list[Check]]:
 
 async def _others(services: ManagementServices) -> list[Check]:
     """The checks that admins learn of, and that do not decide on the status."""
-    found = [await each(services) for each in (_layout, _webhooks, _advisories, _backups, _twins)]
+    found = [await each(services) for each in (_bytes, _layout, _webhooks, _advisories, _backups, _twins)]
     return [*found, *map(_directory, services.callers.directories)]
 
 
@@ -267,6 +268,21 @@ def _room(services: ManagementServices, name: str, free: int, total: int) -> Che
     if free >= least:
         return Check(name)
     return Check(name, DEGRADED, f"only {free} bytes, or inodes for them, are free; {least} are kept (data.low_water)")
+
+
+async def _bytes(services: ManagementServices) -> Check:
+    """What is known to be damaged is not served, and keeps the server from nothing else."""
+    name, catalog = "stored bytes", services.shared.catalog
+    try:
+        counts = {
+            each.name: await catalog.scan(count_suspects, each.id) for each in services.shared.registry.storages()
+        }
+    except PkgrepoError as error:
+        return Check(name, DEGRADED, str(error))
+    if not any(counts.values()):
+        return Check(name)
+    found = " and ".join(f"{count} blobs of {storage}" for storage, count in counts.items() if count)
+    return Check(name, DEGRADED, f"{found} are damaged or missing, and in no other place: see pkgrepo verify")
 
 
 async def _layout(services: ManagementServices) -> Check:

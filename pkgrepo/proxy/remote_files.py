@@ -59,12 +59,14 @@ class RemoteFile:
 
     def is_kept_as(self, file: File) -> bool:
         """
-        Whether a kept file is this one.
+        Whether a kept file is this one, and its bytes are there.
 
-        It is if it has the digests that the upstream announces. A file without any must have come from the same route
-        and URL, and a companion have been listed with the same distribution.
+        It is this one if it has the digests that the upstream announces. A file without any must have come from the
+        same route and URL, and a companion have been listed with the same distribution.
         """
         announced = self.source.digests
+        if not file.locator:
+            return False
         if announced:
             known = {**file.digests, "sha256": file.sha256}
             common = announced.keys() & known.keys()

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from pkgrepo.repositories.upkeep.jobs import NoProgress
+from pkgrepo.repositories.upkeep.mending import Mender
 from pkgrepo.repositories.upkeep.reindex import Reindexer, ReindexReport
 from pkgrepo.repositories.upkeep.verify import Verifier, VerifyReport
 from tests.support.images import Registry
@@ -33,7 +34,7 @@ def untagged(folder: Path) -> set[str]:
 async def verify(registry: Registry, *, repair: bool = False) -> VerifyReport:
     """Compare the layout with the catalog."""
     context = registry.stack.assembly.core.context
-    return await Verifier(context, progress=NoProgress(), repair=repair).run()
+    return await Verifier(context, progress=NoProgress(), repair=repair, mender=Mender(context)).run()
 
 
 def lose_catalog(data: Path) -> None:

@@ -29,6 +29,7 @@ from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.repositories.upkeep.jobs import NoProgress
+from pkgrepo.repositories.upkeep.mending import Mender
 from pkgrepo.repositories.upkeep.reindex import Reindexer, ReindexReport
 from pkgrepo.repositories.upkeep.verify import Verifier, VerifyReport
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
@@ -178,7 +179,7 @@ class RepositoryServices:
             await following
 
     async def verify(self, *, repair: bool = False) -> VerifyReport:
-        return await Verifier(self.context, progress=NoProgress(), repair=repair).run()
+        return await Verifier(self.context, progress=NoProgress(), repair=repair, mender=Mender(self.context)).run()
 
     async def reindex(self, *, stopped: bool = True) -> ReindexReport:
         """Run a reindex; ``stopped`` means that the server with the lost catalog had stopped cleanly."""

@@ -21,6 +21,7 @@ from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import BlobInfo, Document, File, Repository, RepositoryType
 from pkgrepo.proxy.parts.values import FileSource
 from pkgrepo.proxy.transfers.arriving import ArrivingBody
+from pkgrepo.repositories.integrity import FirstReads
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
 
@@ -85,11 +86,12 @@ def _for_ever(repository: Repository) -> bytes:
 
 
 class Files:
-    """Turns file rows into answers."""
+    """Turns file rows into answers; no road to stored bytes goes round it, or round ``first_reads``."""
 
-    def __init__(self, *, registry: Registry, stores: Stores) -> None:
+    def __init__(self, *, registry: Registry, stores: Stores, first_reads: FirstReads) -> None:
         self._registry = registry
         self._stores = stores
+        self._first_reads = first_reads
 
     async def answer(
         self, repository: Repository, file: File, headers: Fields = SAFE, present: Present | None = None
@@ -135,10 +137,13 @@ class Files:
 
         :raises BlobMissing: the storage has lost them
         """
+        if not locator:
+            raise BlobMissing(locator)
         if size > SMALL:
             store = await self._stores.of(self._registry.storage(storage_id))
             if store.has_files:
-                return Content(size, open=partial(_open, store, locator))
+                gate = partial(self._first_reads.gate, store, storage_id, locator)
+                return Content(size, open=partial(_open, store, locator), gate=gate)
             addresses = store.addresses
             elsewhere = None
             if addresses is not None and size >= addresses.least_size:
@@ -148,14 +153,15 @@ class Files:
 
     async def read(self, storage_id: int, locator: str, size: int) -> bytes:
         """
-        Stored bytes in memory; the caller bounds their size.
+        The first bytes of a stored copy, or all, in memory; the caller bounds their size.
 
-        :raises BlobMissing: the storage has lost them
+        :raises BlobMissing: the storage has lost them, or has others
         """
         store = await self._stores.of(self._registry.storage(storage_id))
         data: bytes = await store.open(locator).read(0, size)
         if len(data) != size:
             raise BlobMissing(locator)
+        await self._first_reads.check_whole(store, storage_id, locator, data)
         return data
 
     async def chunks(self, storage_id: int, locator: str, size: int) -> AsyncIterator[bytes]:
@@ -164,7 +170,7 @@ class Files:
 
         :raises BlobMissing: the storage has lost them
         """
-        store = await self._stores.of(self._registry.storage(storage_id))
+        store = await self._checked(storage_id, locator)
         blob, start = store.open(locator), 0
         while start < size:
             piece: bytes = await blob.read(start, PIECE)
@@ -179,7 +185,7 @@ class Files:
 
         :raises BlobMissing: the storage has lost them
         """
-        store = await self._stores.of(self._registry.storage(file.storage_id))
+        store = await self._checked(file.storage_id, file.locator)
         await _deliver(store, file.locator, consumer, start, end)
 
     async def inspect(self, pool: Pool, storage_id: int, blob: BlobInfo | File, look: Callable[[int | bytes], T]) -> T:
@@ -190,8 +196,14 @@ class Files:
         """
         if blob.size <= SMALL:
             return await pool(look, await self.read(storage_id, blob.locator, blob.size))
-        store = await self._stores.of(self._registry.storage(storage_id))
+        store = await self._checked(storage_id, blob.locator)
         return await pool(_look_and_close, await store.open(blob.locator).as_file(), look)
+
+    async def _checked(self, storage_id: int, locator: str) -> IBlobStore:
+        """The store of a copy that was compared with its digest."""
+        store = await self._stores.of(self._registry.storage(storage_id))
+        await self._first_reads.check(store, storage_id, locator)
+        return store
 
 
 def _look_and_close(descriptor: int, look: Callable[[int | bytes], T]) -> T:

@@ -181,6 +181,8 @@ def _send_content(
     growing = content.growing
     if content.open is not None:
         fd = content.open()
+        if content.gate is not None:
+            growing = content.gate()
         if growing is not None and growing.available(end) >= end:
             growing.close()
             growing = None

@@ -39,6 +39,7 @@ from pkgrepo.repositories.retention.run import RetentionWork
 from pkgrepo.repositories.upkeep.gc import GarbageCollector
 from pkgrepo.repositories.upkeep.imports import StartsImports
 from pkgrepo.repositories.upkeep.jobs import Jobs
+from pkgrepo.repositories.upkeep.mending import Mender
 from pkgrepo.repositories.upkeep.mirrors import StartsMirrors
 from pkgrepo.repositories.upkeep.twins import Twins
 from pkgrepo.storage.buckets import StorageBuckets
@@ -135,6 +136,7 @@ class ManagementServices:
     secrets: SecretBox
     on_change: ChangeListener
     maintenance: MaintenanceContext
+    mender: Mender
     collector: GarbageCollector
     retention: RetentionWork
     jobs: Jobs

@@ -12,6 +12,7 @@ from pkgrepo.management.api.access_rules import ADMINS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.problems import FaultRecord
 from pkgrepo.management.api.route import DRY_RUN, Parameter, Table
+from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.management.jobs.schema import (
     Collection,
     CollectionWish,
@@ -22,7 +23,6 @@ from pkgrepo.management.jobs.schema import (
     job_record,
 )
 from pkgrepo.model import Repository
-from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.upkeep.gc import KIND as GC_KIND
 from pkgrepo.repositories.upkeep.gc import GcOptions
 from pkgrepo.repositories.upkeep.jobs import Progress, Work
@@ -202,13 +202,14 @@ async def verify(call: Call) -> Verified | Response:
         kind=VERIFY,
         key=repository.uid,
         data={"on": repository.path},
-        work=partial(_verify, call.services.maintenance, repository),
+        work=partial(_verify, call.services, repository),
     )
     return job if isinstance(job, Response) else Verified(job_id=job.uid, **job.result)
 
 
-async def _verify(context: MaintenanceContext, repository: Repository, progress: Progress) -> Mapping[str, Any]:
-    report = await Verifier(context, progress=progress, repair=False).run_blobs(repository)
+async def _verify(services: ManagementServices, repository: Repository, progress: Progress) -> Mapping[str, Any]:
+    verifier = Verifier(services.maintenance, progress=progress, repair=False, mender=services.mender)
+    report = await verifier.run_blobs(repository)
     more = len(report.problems) - MOST_PROBLEMS
     return {
         "blobs": report.blobs,

@@ -50,9 +50,12 @@ class AddressedFiles:
         self._mistrusted = mistrusted
 
     async def find_kept(self, proxy: Repository, request: FileRequest) -> File | None:
-        """The file as it is kept, or None; also if it came from an upstream that the proxy does not have any more."""
+        """
+        The file as it is kept, or None; also if it came from an upstream that the proxy does not have any more, or if
+        its bytes are lost.
+        """
         found = await self.find_former(proxy, request)
-        return None if found is None or is_former(proxy, found) else found
+        return None if found is None or not found.locator or is_former(proxy, found) else found
 
     async def find_former(self, proxy: Repository, request: FileRequest) -> File | None:
         """The file as it is kept, of whatever upstream: the present ones may not have it."""

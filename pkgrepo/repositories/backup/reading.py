@@ -16,8 +16,8 @@ from pkgrepo.concurrency.together import together
 from pkgrepo.errors import DigestMismatch, Invalid, NotFound, PkgrepoError
 from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.context import FAILURES, reason_of
+from pkgrepo.repositories.integrity import digest_of
 from pkgrepo.repositories.upkeep.jobs import Progress
-from pkgrepo.repositories.upkeep.verify import digest_of
 from pkgrepo.small_files import private_opener
 
 from .manifests import LOST, Entry, Manifest, Part, decode, id_of, is_manifest, key_name, read_list

@@ -37,10 +37,10 @@ from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.context import FAILURES, MaintenanceContext, MaintenanceWork, reason_of
+from pkgrepo.repositories.integrity import digest_of
 from pkgrepo.repositories.upkeep.blob_copies import copy_file
 from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.repositories.upkeep.storage_move import move_copy
-from pkgrepo.repositories.upkeep.verify import digest_of
 from pkgrepo.s3.places import Destination
 from pkgrepo.storage.blobs.durability import storage_error
 from pkgrepo.storage.catalog.blobs import blobs

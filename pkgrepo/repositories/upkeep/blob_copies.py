@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, suppress
 from pathlib import Path
 
 from pkgrepo.concurrency.pools import Pools
 from pkgrepo.errors import BlobMissing, PkgrepoError
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import BlobInfo, Storage
-from pkgrepo.repositories.context import FAILURES, MaintenanceWork, reason_of
+from pkgrepo.repositories.context import FAILURES, MaintenanceContext, MaintenanceWork, reason_of
 from pkgrepo.repositories.layout.updater import open_writer
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.blobs.gc import BlobReference
@@ -20,6 +20,13 @@ PIECE = 1024 * 1024
 GENERATIONS = 16  # copies of the same bytes in one storage that are tried
 
 Read = Callable[[int], Awaitable[bytes]]  # the bytes from an offset, empty at the end
+Spares = Callable[[], AbstractAsyncContextManager[IBlobStore | None]]  # opens a further store, if there is one
+
+
+@asynccontextmanager
+async def no_spares() -> AsyncIterator[None]:
+    """No further store."""
+    yield None
 
 
 async def copy_file(
@@ -61,8 +68,12 @@ class BlobRepair(MaintenanceWork):
     Replaces missing or damaged blobs.
 
     The bytes are searched in the readable layout, whose file may be a copy or the last link to the bytes, in other
-    copies of the storage, and in other storages. Only bytes with the right digest are used.
+    copies of the storage, in other storages, and in ``spares``. Only bytes with the right digest are used.
     """
+
+    def __init__(self, context: MaintenanceContext, spares: Spares = no_spares) -> None:
+        super().__init__(context)
+        self._spares = spares
 
     async def replace(
         self, storage: Storage, store: IBlobStore, info: BlobInfo, users: Collection[BlobReference]
@@ -90,16 +101,31 @@ class BlobRepair(MaintenanceWork):
                 with suppress(*FAILURES):
                     path = layout.file(place)
                     yield await copy_file(self._pools, store, path, info.sha256, info.size, info.digests)
-        with suppress(*FAILURES):
-            # In stores that name locators by the digest, those of one digest have this prefix and follow each other.
-            for locator, _, _ in await store.scan(f"{info.sha256[:2]}/{info.sha256}", GENERATIONS):
-                if info.sha256 in locator and locator != info.locator:
-                    yield await self._copy_blob(store, store, locator, info)
+        async with aclosing(self._copies_in(store, store, info)) as copies:
+            async for copy in copies:
+                yield copy
         for other in self._registry.storages():
             found = None if other.id == storage.id else await self._catalog.look(blobs.find_blob, other.id, info.sha256)
             if found is not None:
                 with suppress(*FAILURES):
                     yield await self._copy_blob(store, await self._stores.of(other), found.locator, info)
+        with suppress(*FAILURES):
+            async with self._spares() as spare:
+                if spare is not None:
+                    async with aclosing(self._copies_in(spare, store, info)) as copies:
+                        async for copy in copies:
+                            yield copy
+
+    async def _copies_in(self, source: IBlobStore, store: IBlobStore, info: BlobInfo) -> AsyncGenerator[BlobInfo, None]:
+        """What a ``source`` has of a blob, as new copies in a store."""
+        found: Sequence[tuple[str, int, object]] = ()
+        with suppress(*FAILURES):
+            # In stores that name locators by the digest, those of one digest have this prefix and follow each other.
+            found = await source.scan(f"{info.sha256[:2]}/{info.sha256}", GENERATIONS)
+        for locator, _, _ in found:
+            if info.sha256 in locator and (source is not store or locator != info.locator):
+                with suppress(*FAILURES):
+                    yield await self._copy_blob(store, source, locator, info)
 
     async def _copy_blob(self, store: IBlobStore, source: IBlobStore, locator: str, info: BlobInfo) -> BlobInfo:
         blob = source.open(locator)

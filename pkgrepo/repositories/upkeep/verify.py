@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import errno
-import hashlib
-import os
 from collections.abc import Coroutine, Sequence
 from contextlib import aclosing
 from typing import Any
 
 from attrs import Factory, define
 
-from pkgrepo.concurrency.pools import Pools
-from pkgrepo.errors import PkgrepoError
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import BlobInfo, Repository, Storage
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.context import FAILURES, MaintenanceContext, MaintenanceWork, reason_of
+from pkgrepo.repositories.integrity import find_damage
 from pkgrepo.repositories.layout.images.directory import ImageLayoutWriter
 from pkgrepo.repositories.layout.images.large_images import LargeImages
 from pkgrepo.repositories.layout.marker import NO_LAYOUT, folders_of
@@ -26,18 +22,15 @@ from pkgrepo.repositories.layout.writer import LayoutWriter, Plan
 from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.repositories.upkeep.sweep import COPY_GRACE, Sweep
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.blobs.gc import BlobReference, blob_references, blobs_in_repository
+from pkgrepo.storage.catalog.blobs.gc import BlobReference, blobs_in_repository
 from pkgrepo.storage.catalog.packages import events, files, packages
 from pkgrepo.storage.catalog.packages.files import packages_with_tombstones
 from pkgrepo.storage.layout_folder import layout_folder_of
 
-from .blob_copies import BlobRepair
+from .mending import Mender
 
 PAGE = 500
-PIECE = 1024 * 1024
 MAX_NAMED = 5  # files or packages that a sentence lists
-PROCESS_ERRORS = frozenset({errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-USERS = 20  # files, and images, whose copies of a blob are tried for a repair
 
 
 @define
@@ -63,17 +56,17 @@ class Verifier(MaintenanceWork):
     """
     Hashes every blob, finds copies that no row names, and compares the readable layout with the catalog.
 
-    With ``repair`` lost or damaged blobs are replaced if their bytes are found elsewhere (see L{BlobRepair}), the
+    With ``repair`` lost or damaged blobs are replaced if their bytes are found elsewhere (see L{Mender}), the
     layout is corrected, and unreferenced copies are removed. Other bad blobs are marked as suspect and reported. What
     cannot be checked is reported too, and the check goes on.
     """
 
-    def __init__(self, context: MaintenanceContext, *, progress: Progress, repair: bool) -> None:
+    def __init__(self, context: MaintenanceContext, *, progress: Progress, repair: bool, mender: Mender) -> None:
         super().__init__(context)
         self._progress = progress
         self._repair = repair
         self._sweep = Sweep(context)
-        self._blob_repair = BlobRepair(context)
+        self._mender = mender
         self._large_images = LargeImages(context.catalog, context.pools)
         self._report = VerifyReport()
 
@@ -136,30 +129,26 @@ class Verifier(MaintenanceWork):
 
     async def _check_blob(self, storage: Storage, store: IBlobStore, info: BlobInfo) -> None:
         report = self._report
-        actual = ""
         try:
-            actual = await digest_of(self._pools, store, info.locator)
+            damage = await find_damage(self._pools, store, info.locator, info.sha256)
         except FAILURES as error:
-            finding = reason_of(error)
-            if _is_process_error(error):
-                report.problems.append(f"{storage.name}: blob {info.sha256} cannot be checked: {finding}")
-                return
-        else:
-            if actual == info.sha256:
-                await self._catalog.write(blobs.set_verified, storage.id, info.sha256, self._clock.now_ms())
-                return
-            finding = f"its bytes have the digest {actual}"
-        if not await self._catalog.write(blobs.mark_suspect, storage.id, info.sha256, info.locator):
+            report.problems.append(f"{storage.name}: blob {info.sha256} cannot be checked: {reason_of(error)}")
+            return
+        if damage is None:
+            await self._catalog.write(blobs.set_verified, storage.id, [info.sha256], self._clock.now_ms())
+            return
+        found = await self._mender.mark(storage, store, info, damage, replace=self._repair)
+        if found is None:
             return  # a server removed or replaced it meanwhile
-        if actual:
-            report.damaged += 1
-        else:
+        if damage.missing:
             report.missing += 1
-        users = await self._catalog.scan(blob_references, storage.id, info.sha256, USERS)
-        if self._repair and await self._blob_repair.replace(storage, store, info, users):
+        else:
+            report.damaged += 1
+        if found.mended:
             report.mended += 1
         else:
-            report.problems.append(f"{storage.name}: blob {info.sha256}: {finding}{self._needed_by(users)}")
+            needed = self._needed_by(found.users)
+            report.problems.append(f"{storage.name}: blob {info.sha256}: {damage.finding}{needed}")
 
     def _needed_by(self, users: Sequence[BlobReference]) -> str:
         """Return which files a blob belongs to, as the end of a sentence."""
@@ -275,38 +264,7 @@ class Verifier(MaintenanceWork):
             self._report.mended += len(plan)
 
 
-async def digest_of(pools: Pools, store: IBlobStore, locator: str) -> str:
-    """
-    Read a stored copy. Returns the sha256 of its bytes, in hex.
-
-    :raises BlobMissing: it is not there; :raises PkgrepoError: it cannot be read
-    """
-    blob = store.open(locator)
-    descriptor = blob.descriptor()
-    if descriptor is not None:
-        return await pools.disk(_digest_descriptor, descriptor)
-    digest = hashlib.sha256()
-    start = 0
-    while piece := await blob.read(start, PIECE):
-        await pools.disk(digest.update, piece)
-        start += len(piece)
-    return digest.hexdigest()
-
-
 def _abbreviated(names: Sequence[str]) -> str:
     """Return a list for a sentence; of a long one only the first names and the number of the others."""
     more = len(names) - MAX_NAMED
     return ", ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _is_process_error(error: BaseException) -> bool:
-    """Whether the error is about this process, such as missing rights, and not about the bytes."""
-    return any(getattr(each, "errno", None) in PROCESS_ERRORS for each in (error, error.__cause__))
-
-
-def _digest_descriptor(descriptor: int) -> str:
-    try:
-        with os.fdopen(descriptor, "rb", buffering=0) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise PkgrepoError(f"cannot be read: {error.strerror}") from error

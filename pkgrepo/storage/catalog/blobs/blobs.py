@@ -172,15 +172,26 @@ def is_suspect(r: Reader, storage_id: int, sha256: str) -> bool:
     return r.one(sql, (storage_id, bytes.fromhex(sha256))) is not None
 
 
-def set_verified(tx: Transaction, storage_id: int, sha256: str, now_ms: int) -> None:
-    """Record that the bytes of a blob were read and have the right digest; a suspect blob becomes live."""
-    tx.send(
-        """
-        UPDATE blob SET verified_at = ?, state = CASE state WHEN 'suspect' THEN 'live' ELSE state END
-        WHERE storage_id = ? AND sha256 = ?
-        """,
-        (now_ms, storage_id, bytes.fromhex(sha256)),
-    )
+def set_verified(tx: Transaction, storage_id: int, sha256s: Sequence[str], now_ms: int) -> None:
+    """Record that the bytes of some blobs were read and have the right digests; a suspect blob becomes live."""
+    for some in batches([bytes.fromhex(each) for each in sha256s]):
+        tx.send(
+            f"""
+            UPDATE blob SET verified_at = ?, state = CASE state WHEN 'suspect' THEN 'live' ELSE state END
+            WHERE storage_id = ? AND sha256 IN ({placeholders(len(some))})
+            """,
+            (now_ms, storage_id, *some),
+        )
+
+
+def list_suspects(r: Reader, storage_id: int, limit: int) -> list[BlobInfo]:
+    """Some blobs of a storage whose bytes are known to be missing or damaged."""
+    return every(r, to_info, f"{_BLOB} WHERE storage_id = ? AND state = 'suspect' LIMIT ?", (storage_id, limit))
+
+
+def count_suspects(r: Reader, storage_id: int) -> int:
+    """The number of them."""
+    return number(r, "SELECT COUNT(*) FROM blob WHERE storage_id = ? AND state = 'suspect'", (storage_id,))
 
 
 def mark_suspect(tx: Transaction, storage_id: int, sha256: str, locator: str) -> bool:

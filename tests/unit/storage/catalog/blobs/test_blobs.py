@@ -94,7 +94,7 @@ def test_a_verified_blob_is_live_again(catalog):
     info = make_blob(b"x")
     claim(catalog, info)
     catalog.do(blobs.mark_suspect, catalog.storage_id, info.sha256, info.locator)
-    catalog.do(blobs.set_verified, catalog.storage_id, info.sha256, NOW + 1)
+    catalog.do(blobs.set_verified, catalog.storage_id, [info.sha256], NOW + 1)
     assert catalog.do(blobs.touch_blob, catalog.storage_id, info.sha256, NOW)
 
 

@@ -1,0 +1,199 @@
+"""
+Whether stored bytes are still those of their digest: read again, and compared before a process sends them first.
+
+A disk may change bytes long after they were written. So each process compares a copy when it is asked for it for the
+first time; what is sent meanwhile lacks its last byte, so that no client takes it for whole. What is compared is
+remembered by the random half of the locator, in a table of fixed size: a copy that lost its place is compared again.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from array import array
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+from attrs import frozen
+from twisted.internet.defer import Deferred
+
+from pkgrepo.concurrency.pools import Pools
+from pkgrepo.concurrency.services import spawn
+from pkgrepo.concurrency.single_flight import SingleFlight
+from pkgrepo.errors import BlobMissing, PkgrepoError
+from pkgrepo.interfaces import IBlobStore
+from pkgrepo.repositories.context import FAILURES, reason_of
+
+PIECE: Final = 1024 * 1024  # bytes read at once
+PIECES: Final = 8  # that one turn of a thread reads, in some 6 ms
+PLACES: Final = 1 << 16  # copies that are remembered, in 512 KiB
+PROCESS_ERRORS: Final = frozenset({errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+
+
+@frozen
+class Damage:
+    """What is wrong with a stored copy, as the end of a sentence; ``missing`` if it cannot be read at all."""
+
+    finding: str
+    missing: bool = False
+
+
+# With the id of the storage, and digest and locator of the copy.
+OnDamage = Callable[[int, str, str, Damage], Awaitable[object]]
+
+
+async def find_damage(pools: Pools, store: IBlobStore, locator: str, sha256: str) -> Damage | None:
+    """
+    Read a stored copy, and compare its digest; None: it is as it should be.
+
+    :raises PkgrepoError, OSError: this process cannot read it, which says nothing of the bytes
+    """
+    try:
+        actual = await digest_of(pools, store, locator)
+    except FAILURES as error:
+        if any(getattr(each, "errno", None) in PROCESS_ERRORS for each in (error, error.__cause__)):
+            raise
+        return Damage(reason_of(error), missing=True)
+    return None if actual == sha256 else Damage(f"its bytes have the digest {actual}")
+
+
+async def digest_of(pools: Pools, store: IBlobStore, locator: str) -> str:
+    """
+    Read a stored copy. Returns the sha256 of its bytes, in hex.
+
+    :raises BlobMissing: it is not there; :raises PkgrepoError: it cannot be read
+    """
+    blob = store.open(locator)
+    descriptor = blob.descriptor()
+    digest, start = hashlib.sha256(), 0
+    if descriptor is None:
+        while piece := await blob.read(start, PIECE):
+            await pools.disk(digest.update, piece)
+            start += len(piece)
+        return digest.hexdigest()
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        try:
+            while await pools.disk(_read_on, file, digest):
+                pass
+        except OSError as error:
+            raise PkgrepoError(f"cannot be read: {error.strerror}") from error
+    return digest.hexdigest()
+
+
+def _read_on(file: Any, digest: Any) -> bool:
+    """Read some pieces. Returns whether there may be more."""
+    buffer = memoryview(bytearray(PIECE))
+    for _ in range(PIECES):
+        got = file.readinto(buffer)
+        if not got:
+            return False
+        digest.update(buffer[:got])
+    return True
+
+
+class FirstReads:
+    """
+    Compares copies in folders that this process has not compared yet; ``on_damage`` is told of those that are damaged.
+
+    Copies in buckets are not compared: their services do that.
+    """
+
+    def __init__(self, pools: Pools, on_damage: OnDamage) -> None:
+        self._pools = pools
+        self._on_damage = on_damage
+        self._compared = array("Q", bytes(8 * PLACES))
+        self._flight: SingleFlight[str, None] = SingleFlight()
+
+    def gate(self, store: IBlobStore, storage_id: int, locator: str) -> HeldEnd | None:
+        """What holds back the end of a copy that is sent, while it is compared; None if it was."""
+        if self._is_compared(locator):
+            return None
+        check = partial(self.check, store, storage_id, locator)
+        spawn(_alone(check()), "a stored file could not be compared with its digest")
+        return HeldEnd(partial(self._is_compared, locator), check)
+
+    async def check(self, store: IBlobStore, storage_id: int, locator: str) -> None:
+        """
+        Wait until a copy was compared.
+
+        :raises BlobMissing: it is damaged; :raises PkgrepoError: it cannot be read
+        """
+        if not locator:
+            raise BlobMissing(locator)
+        if store.has_files and not self._is_compared(locator):
+            await self._flight.run(locator, partial(self._compare, store, storage_id, locator))
+
+    async def check_whole(self, store: IBlobStore, storage_id: int, locator: str, data: bytes) -> None:
+        """
+        The same for bytes that were read; if they are not the whole copy that is read once more.
+
+        :raises BlobMissing, PkgrepoError: see ``check``
+        """
+        if not store.has_files or self._is_compared(locator):
+            return
+        if hashlib.sha256(data).hexdigest() == _sha256_in(locator):
+            self._note(locator)
+        else:
+            await self.check(store, storage_id, locator)
+
+    async def _compare(self, store: IBlobStore, storage_id: int, locator: str) -> None:
+        sha256 = _sha256_in(locator)
+        damage = await find_damage(self._pools, store, locator, sha256)
+        if damage is None:
+            self._note(locator)
+            return
+        await self._on_damage(storage_id, sha256, locator, damage)
+        raise BlobMissing(locator)
+
+    def _is_compared(self, locator: str) -> bool:
+        drawn = _drawn_in(locator)
+        return drawn != 0 and self._compared[drawn % PLACES] == drawn
+
+    def _note(self, locator: str) -> None:
+        drawn = _drawn_in(locator)
+        self._compared[drawn % PLACES] = drawn
+
+
+class HeldEnd:
+    """A body whose bytes are all there, of which no part is complete until they were compared (a ``Growing``)."""
+
+    def __init__(self, is_compared: Callable[[], bool], check: Callable[[], Awaitable[None]]) -> None:
+        self._is_compared = is_compared
+        self._check = check
+
+    def available(self, end: int) -> int:
+        """How many bytes may be sent now of a part that ends before ``end``."""
+        return end if self._is_compared() else end - 1
+
+    def wait(self) -> Deferred[None]:
+        """A Deferred that fires when the bytes were compared, and fails if they are damaged; it may be cancelled."""
+        return Deferred.fromCoroutine(_awaited(self._check()))
+
+    def close(self) -> None:
+        """Need no more bytes; they are compared all the same."""
+
+
+async def _awaited(work: Awaitable[None]) -> None:
+    await work
+
+
+async def _alone(work: Awaitable[None]) -> None:
+    """Wait for work of which damage was told already."""
+    with suppress(BlobMissing):
+        await work
+
+
+def _sha256_in(locator: str) -> str:
+    """The digest in the locator of a copy in a folder, see L{pkgrepo.storage.blobs.paths}; empty in that of no copy."""
+    return locator[3:67]
+
+
+def _drawn_in(locator: str) -> int:
+    """The random number in it; 0 if there is none, which nothing that was compared has."""
+    try:
+        return int(locator[68:], 16)
+    except ValueError:
+        return 0
