@@ -57,7 +57,7 @@ class CachingProxy:
         self.expected: dict[str, Mapping[str, str]] = {}
         self.sizes: dict[str, int] = {}
         self.record_error: Exception | None = None
-        self.files = Files(registry=services.registry, stores=services.stores)
+        self.files = Files(registry=services.registry, stores=services.stores, first_reads=services.first_reads)
         self.server = Server(self._answer, certificate)
 
     def expect(self, path: str, body: bytes, *algorithms: str) -> None:

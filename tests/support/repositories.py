@@ -20,6 +20,7 @@ from pkgrepo.formats.python.upload.metadata import meta_json
 from pkgrepo.model import SYSTEM, Actor, NewFile, Repository, Storage
 from pkgrepo.repositories.context import MaintenanceContext
 from pkgrepo.repositories.format import StoredFormat
+from pkgrepo.repositories.integrity import FirstReads
 from pkgrepo.repositories.layout.follower import LayoutFollower
 from pkgrepo.repositories.layout.marker import MARKER, CatalogStatus, LayoutMarker
 from pkgrepo.repositories.layout.sidecars import encode
@@ -81,6 +82,8 @@ class RepositoryServices:
             clock=self.clock,
             formats={self.format.name: self.format},
         )
+        self.mender = Mender(self.context)
+        self.first_reads = FirstReads(pools, self.mender.told)
         self.follower = LayoutFollower(self.context)
         self.content = ContentWriter(
             catalog=self.catalog,
@@ -179,7 +182,7 @@ class RepositoryServices:
             await following
 
     async def verify(self, *, repair: bool = False) -> VerifyReport:
-        return await Verifier(self.context, progress=NoProgress(), repair=repair, mender=Mender(self.context)).run()
+        return await Verifier(self.context, progress=NoProgress(), repair=repair, mender=self.mender).run()
 
     async def reindex(self, *, stopped: bool = True) -> ReindexReport:
         """Run a reindex; ``stopped`` means that the server with the lost catalog had stopped cleanly."""

@@ -32,7 +32,7 @@ class TrustingRegistry:
     def _services(self) -> Any:
         """The services that verification and expiry use."""
         core = self.core
-        files = Files(registry=core.registry, stores=core.stores)
+        files = Files(registry=core.registry, stores=core.stores, first_reads=core.first_reads)
         return SimpleNamespace(
             catalog=core.catalog,
             clock=core.clock,

@@ -55,6 +55,7 @@ async def test_readiness_shows_admins_each_check(stack: Stack) -> None:
         "catalog": "ok",
         "database": "ok",
         "storage main": "ok",
+        "stored bytes": "ok",
         "readable layout": "ok",
         "webhooks": "ok",
         "advisories": "ok: not configured; malware is not looked for",

@@ -125,7 +125,18 @@ async def test_the_state_has_the_checks_and_the_versions(stack: Stack) -> None:
     found = await stack.ok("GET", "/server/state")
     assert found["status"] == "ok"
     assert {each["name"]: each["status"] for each in found["checks"]} == dict.fromkeys(
-        ("catalog", "database", "storage main", "readable layout", "webhooks", "advisories", "backup", "twins"), "ok"
+        (
+            "catalog",
+            "database",
+            "storage main",
+            "stored bytes",
+            "readable layout",
+            "webhooks",
+            "advisories",
+            "backup",
+            "twins",
+        ),
+        "ok",
     )
     assert {"pkgrepo", "commit", "catalog schema", "Python", "Twisted", "SQLite"} == set(found["versions"])
 

@@ -44,7 +44,7 @@ async def make_repository(world: ProxyWorld, *, artifact: bool) -> tuple[Any, Re
         path = "org/acme/tools/1.0/tools-1.0.jar"
         await world.core.catalog.write(publish, repository, path, package="org.acme:tools", version="1.0")
     core = world.core
-    files = Files(registry=core.registry, stores=core.stores)
+    files = Files(registry=core.registry, stores=core.stores, first_reads=core.first_reads)
     return SimpleNamespace(catalog=core.catalog, content=core.content, files=files, pools=core.pools), repository
 
 
