@@ -9,11 +9,13 @@ word                what it says of the files in an archive
 ``pth``             something of it runs whenever Python starts
 ``executable``      a program: a script with an interpreter in its first line, or machine code that is no library
 ``native_binary``   machine code: ELF, PE, Mach-O, or a static library
+``root_user``       the program of an image runs as root, unless whoever starts it says otherwise
+``setuid``          an image has a program that runs with the rights of its owner, see L{pkgrepo.archives.layers}
 ==================  ================================================================================================
 
-The first three are told by names and small texts, which a format knows (L{Signs}); the others by the first bytes of
-each file, whatever it is called. What is compared between two versions beside these words is the L{Shape}. The archive
-is read to its end: of one that cannot be, nothing is said.
+The first three are told by names and small texts, which a format knows (L{Signs}); the next two by the first bytes of
+each file, whatever it is called; the last two are those of images. What is compared between two versions beside these
+words is the L{Shape}. The archive is read to its end: of one that cannot be, nothing is said.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from .listing import Found, walk_archive
 from .minified import MOST_READ, Places, is_code, places_of, unreadable_bytes
 from .source import Source
 
-Word = Literal["install_script", "native_build", "pth", "executable", "native_binary"]
+Word = Literal["install_script", "native_build", "pth", "executable", "native_binary", "root_user", "setuid"]
 WORDS: Final[tuple[Word, ...]] = get_args(Word)
 
 # What may differ between a version and the one before, as rules ask for it.
@@ -80,6 +82,7 @@ class Shape(msgspec.Struct, frozen=True, omit_defaults=True):
     ``unpacked`` is the size of its files in bytes, and ``files`` their number; None if not known. What is for one
     ``platform`` alone is not chosen by clients: another package names its version. ``unreadable`` is where its files
     have code that people cannot read; None if they were not read, or by an earlier release, which did not look for it.
+    ``programs`` are the paths of those with setuid or setgid in an image.
     """
 
     dependencies: tuple[str, ...] = ()
@@ -91,6 +94,7 @@ class Shape(msgspec.Struct, frozen=True, omit_defaults=True):
     files: int | None = None
     platform: bool = False
     unreadable: Places | None = None
+    programs: tuple[str, ...] = ()
 
     @property
     def is_read(self) -> bool:
@@ -109,6 +113,7 @@ class Shape(msgspec.Struct, frozen=True, omit_defaults=True):
             files=other.files if self.files is None else self.files,
             platform=self.platform or other.platform,
             unreadable=other.unreadable if self.unreadable is None else self.unreadable,
+            programs=_union(self.programs, other.programs),
         )
 
 

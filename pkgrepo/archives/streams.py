@@ -18,6 +18,7 @@ BLOCK_SIZE: Final = 64  # bytes of the data per block, beyond FREE_BLOCKS; a blo
 FREE_BLOCKS: Final = 1000
 MOST_BLOCKS: Final = 1_000_000  # a block usually unpacks to 128 KiB
 _MAGIC: Final = 0xFD2FB528
+_SKIPPABLE: Final = 0x184D2A50  # with any last digit
 _RLE, _RESERVED = 1, 3
 
 
@@ -130,11 +131,12 @@ class Gunzip(UnpackedStream):
     Reads the decompressed bytes of a gzip file in order.
 
     The contents of several gzip streams in one file are concatenated, as gzip does. Zero bytes after the last stream
-    are padding.
+    are padding. They are at most ``most_streams``.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, *, most_streams: int = MOST_STREAMS) -> None:
         super().__init__(source)
+        self._most_streams = most_streams
         self._at = 0
         self._streams = 1
         self._compressed = b""
@@ -168,8 +170,8 @@ class Gunzip(UnpackedStream):
         if not self._compressed.startswith(b"\x1f\x8b"):
             raise self._source.refuse("has data after the end of its gzip archive")
         self._streams += 1
-        if self._streams > MOST_STREAMS:
-            raise self._source.refuse(f"is made of more than {MOST_STREAMS} gzip streams")
+        if self._streams > self._most_streams:
+            raise self._source.refuse(f"is made of more than {self._most_streams} gzip streams")
         self._inflater = zlib.decompressobj(zlib.MAX_WBITS | 16)
         return True
 
@@ -234,17 +236,22 @@ class Unzstd(UnpackedStream):
     """
     Reads the decompressed bytes of zstd data in order.
 
-    The data must be one frame: of several, some programs read the first one only.
+    The data must be one frame: of several, some programs read the first one only. With ``frames`` there may be any
+    number of frames, with skippable ones between them (RFC 8878 section 3.1.2).
 
     :raises Invalid: it is not one frame
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, *, frames: bool = False) -> None:
         super().__init__(source)
-        if _frame_end(source) != source.size:
+        end, blocks = _frame_end(source, skippable=frames)
+        if end != source.size and not frames:
             raise source.refuse("has data after its zstd frame")
+        while end < source.size:
+            end, blocks = _frame_end(source, end, blocks, skippable=True)
         decompressor = zstandard.ZstdDecompressor(max_window_size=WINDOW)
-        self._reader = decompressor.stream_reader(cast("IO[bytes]", PlainStream(source)))
+        plain = cast("IO[bytes]", PlainStream(source))
+        self._reader = decompressor.stream_reader(plain, read_across_frames=frames)
 
     def _next_piece(self) -> bytes:
         try:
@@ -253,20 +260,31 @@ class Unzstd(UnpackedStream):
             raise self._source.refuse("is damaged, or has a zstd window that is too large") from None
 
 
-def _frame_end(source: Source) -> int:
-    """The offset behind the frame that a file begins with (RFC 8878 section 3.1.1)."""
-    if source.size < 6 or int.from_bytes(source.read(0, 4), "little") != _MAGIC:
+def _frame_end(source: Source, start: int = 0, blocks: int = 0, *, skippable: bool = False) -> tuple[int, int]:
+    """
+    The offset behind the frame that begins at an offset (RFC 8878 section 3.1), which may be ``skippable``.
+
+    ``blocks`` are those of the frames before it; also returned are those with this frame.
+    """
+    most = min(source.size // BLOCK_SIZE, MOST_BLOCKS) + FREE_BLOCKS
+    magic = int.from_bytes(source.read(start, 4), "little") if source.size - start >= 6 else 0
+    if skippable and magic & 0xFFFFFFF0 == _SKIPPABLE and source.size - start >= 8 and blocks < most:
+        end = start + 8 + int.from_bytes(source.read(start + 4, 4), "little")
+        if end > source.size:
+            raise source.refuse("is truncated zstd data")
+        return end, blocks + 1
+    if magic != _MAGIC:
         raise source.refuse("is not zstd data, or is truncated")
-    descriptor = source.read(4, 1)[0]
+    descriptor = source.read(start + 4, 1)[0]
     single_segment = descriptor >> 5 & 1
     content_size = (single_segment, 2, 4, 8)[descriptor >> 6]
-    at = 5 + (1 - single_segment) + (0, 1, 2, 4)[descriptor & 3] + content_size
-    for _ in range(min(source.size // BLOCK_SIZE, MOST_BLOCKS) + FREE_BLOCKS):
+    at = start + 5 + (1 - single_segment) + (0, 1, 2, 4)[descriptor & 3] + content_size
+    for count in range(blocks + 1, most + 1):
         header = int.from_bytes(source.read(at, min(3, max(0, source.size - at))), "little")
         kind, size = header >> 1 & 3, header >> 3
         at += 3 + (1 if kind == _RLE else size)
         if at > source.size or kind == _RESERVED:
             raise source.refuse("is damaged or truncated zstd data")
         if header & 1:
-            return at + 4 * (descriptor >> 2 & 1)
+            return at + 4 * (descriptor >> 2 & 1), count
     raise source.refuse("has too many zstd blocks")

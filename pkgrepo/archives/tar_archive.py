@@ -48,7 +48,8 @@ class Member:
     One entry of an archive, with its name as in the archive. ``size`` is the length of the content in bytes.
 
     ``link`` is the target of a link, and empty for other entries. The target of a hard link is a path in the archive,
-    the target of a symbolic link a path relative to the folder of the link.
+    the target of a symbolic link a path relative to the folder of the link. ``mode`` are the permissions of a file in a
+    layer of an image.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Member:
     is_folder: bool = False
     is_symbolic: bool = False
     link: str = ""
+    mode: int = 0
 
     @property
     def is_file(self) -> bool:

@@ -184,7 +184,7 @@ class ProxyParts:
             catalog=core.catalog,
             clock=core.clock,
             pool=core.pools.cpu,
-            inside=core.pools.add("inside", 1),
+            inside=core.pools.inside,
             formats=core.formats,
             proxied=formats,
             fetching=self.fetching,

@@ -141,7 +141,11 @@ class Pool:
 
 
 class Pools:
-    """The pools of one process: ``disk`` for files, ``cpu`` for computing, and those that were added."""
+    """
+    The pools of one process: ``disk`` for files, ``cpu`` for computing, and those that were added.
+
+    ``inside`` is for reading whole archives, which takes seconds, where it keeps nobody else waiting.
+    """
 
     def __init__(
         self, reactor: IReactorFromThreads, *, disk_threads: int = DISK_THREADS, cpu_threads: int | None = None
@@ -151,6 +155,7 @@ class Pools:
         self._running = False
         self.disk = self.add("disk", disk_threads)
         self.cpu = self.add("cpu", cpu_threads or os.cpu_count() or 1)
+        self.inside = self.add("inside", 1)
 
     def add(self, name: str, size: int) -> Pool:
         """Add a pool, which is started and stopped with the others."""

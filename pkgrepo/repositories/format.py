@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from pkgrepo.archives.inside import NO_SHAPE, Difference, Inside, Shape
+from pkgrepo.archives.inside import NO_SHAPE, Difference, Inside, Shape, Word
 from pkgrepo.auth.permissions.format_rights import FormatRights
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import BlobInfo, Package, Repository, RepositoryType
@@ -196,8 +196,9 @@ class StoredFormat:
     ``runs_at_install`` tells whether a program of a version runs when it is installed, from its metadata and the paths
     of its files; None if that is not known, also as a whole.
 
-    ``inside`` is how the contents of files are looked into for rules; None where nothing does. ``differs`` is what can
-    be compared of two versions, and ``shape_of`` what the metadata of a version say of that; it raises ``Invalid``.
+    ``inside`` is how the contents of files are looked into for rules; None where nothing does. ``contents`` are the
+    words for what files, or images, can have inside. ``differs`` is what can be compared of two versions, and
+    ``shape_of`` what the metadata of a version say of that; it raises ``Invalid``.
     ``attests`` is how files are attested; None where they are not.
 
     ``public_path`` is the path at which a file is served while its version is not yanked; it may have another one then.
@@ -236,6 +237,7 @@ class StoredFormat:
     runs_at_install: Callable[[Mapping[str, Any], Sequence[str]], bool | None] | None = None
     inside: LooksInside | None = None
     attests: Attests | None = None
+    contents: frozenset[Word] = frozenset()
     differs: frozenset[Difference] = frozenset()
     shape_of: Callable[[Mapping[str, Any]], Shape] = lambda _meta: NO_SHAPE
     public_path: Callable[[str], str] = lambda path: path

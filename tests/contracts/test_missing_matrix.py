@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from attrs import evolve
 
-from pkgrepo.archives.inside import DIFFERENCES
+from pkgrepo.archives.inside import DIFFERENCES, WORDS
 from pkgrepo.composition.core import make_formats
 from pkgrepo.config import read_config
 from pkgrepo.errors import Invalid
@@ -27,7 +27,7 @@ CONDITIONS: Mapping[Datum, list[dict[str, Any]]] = {
     "licences": [{"licences": ["GPL-*"]}],
     "advisories": [{"advisories": "critical"}, {"advisories": "CVE-2024-1"}],
     "install_scripts": [{"install_scripts": True}, {"install_scripts": False}],
-    "contents": [{"contents": ["install_script"]}],
+    "contents": [{"contents": [each]} for each in WORDS],
     "trust": [{"trust": "fell"}, {"trust": "none"}],
     "labels": [{"labels": {"stage": "evil"}}],
     "differs": [{"differs": [each]} for each in DIFFERENCES],
@@ -45,8 +45,9 @@ def rule_of(match: Mapping[str, Any], **more: Any) -> PolicyRule:
 def tells(format: str, match: Mapping[str, Any]) -> bool:
     """Whether a format can tell what a condition asks for."""
     order = order_of(FORMATS[format])
-    words = {*match.get("differs", ())}
-    return needs_of(rule_of(match).match) <= order.tells and (not words or bool(words & order.differs))
+    words = {*match.get("differs", ()), *match.get("contents", ())}
+    said = order.differs if "differs" in match else order.contents
+    return needs_of(rule_of(match).match) <= order.tells and (not words or bool(words & said))
 
 
 CELLS = [

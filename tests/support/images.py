@@ -59,31 +59,48 @@ def make_layer(files: dict[str, bytes]) -> tuple[bytes, str]:
     return gzip.compress(archive, mtime=0), digest_of(archive)
 
 
+def make_layer_tar(entries: Sequence[Any]) -> bytes:
+    """
+    A layer that is not compressed.
+
+    An entry has a name, permissions, and as far as it is no empty file its type, the target of a link, and content.
+    """
+    target = io.BytesIO()
+    with tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name, mode, *rest in entries:
+            kind, link, content = (*rest, *(tarfile.REGTYPE, "", b"")[len(rest) :])
+            member = tarfile.TarInfo(name)
+            member.mode, member.type, member.linkname, member.size = mode, kind, link, len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return target.getvalue()
+
+
 def make_image(
     content: str = "hello",
     *,
     architecture: str = "amd64",
     settings: Mapping[str, Any] | None = None,
     history: Sequence[Any] = (),
+    more_layers: Sequence[bytes] = (),
     **manifest: Any,
 ) -> Image:
     """
     An image with one layer holding one file; ``manifest`` adds members to its manifest.
 
-    ``settings`` and ``history`` are those in its configuration.
+    ``settings`` and ``history`` are those in its configuration, and ``more_layers`` are put on the first.
     """
     layer, diff = make_layer({"hello.txt": content.encode()})
-    rootfs = {"type": "layers", "diff_ids": [diff]}
+    rootfs = {"type": "layers", "diff_ids": [diff, *map(digest_of, more_layers)]}
     document = {"architecture": architecture, "os": "linux", "config": dict(settings or {}), "rootfs": rootfs}
     config = json.dumps({**document, "history": list(history)} if history else document).encode()
     value = {
         "schemaVersion": 2,
         "mediaType": OCI_IMAGE,
         "config": describe(config, OCI_CONFIG),
-        "layers": [describe(layer, OCI_LAYER)],
+        "layers": [describe(each, OCI_LAYER) for each in (layer, *more_layers)],
         **manifest,
     }
-    return Image(json.dumps(value).encode(), (config, layer))
+    return Image(json.dumps(value).encode(), (config, layer, *more_layers))
 
 
 def make_artifact(subject: Image | None, kind: str, **manifest: Any) -> Image:

@@ -13,7 +13,7 @@ from pkgrepo.formats.conda import paths
 from pkgrepo.formats.conda.anaconda.uploads import BRANCH, PostSite
 from pkgrepo.formats.conda.index.documents import ChannelSource
 from pkgrepo.formats.conda.index.packages import DERIVED, VERSIONS, index_package, latest, read_parts
-from pkgrepo.formats.conda.inside import DIFFERS, look
+from pkgrepo.formats.conda.inside import CONTENTS, DIFFERS, look
 from pkgrepo.formats.conda.proxied.channels import MemberChannels
 from pkgrepo.formats.conda.proxied.members import OWN, RECORDS, read_record
 from pkgrepo.formats.conda.proxied.restoring import (
@@ -85,6 +85,7 @@ def conda() -> Format:
         configurations=CONFIGURATIONS,
         lists_noted=frozenset({RepositoryType.PROXY}),
         inside=look,
+        contents=CONTENTS,
         differs=DIFFERS,
         package_key=check_name,
         package_urls=PackageUrls(types=("conda",)),

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from pkgrepo.archives.inside import Difference, Inside, Shape, Signs, look_inside, names_checked
+from pkgrepo.archives.inside import Difference, Inside, Shape, Signs, Word, look_inside, names_checked
 from pkgrepo.errors import Invalid
 from pkgrepo.untrusted.strict_json import ERRORS, describe
 
@@ -49,6 +49,7 @@ SIGNS: Final = Signs(
 )
 
 
+CONTENTS: Final[frozenset[Word]] = frozenset({"install_script", "pth", "executable", "native_binary"})
 DIFFERS: Final[frozenset[Difference]] = frozenset(
     {"install_script", "pth", "executable", "dependency", "size", "obfuscated"}
 )

@@ -29,6 +29,7 @@ from pkgrepo.repositories.policy.refusals import RuleRefused
 
 from .configuration import CONFIGURATIONS, immutable_tags
 from .imported import IMPORTED
+from .inside import CONTENTS
 from .mirrored import MIRRORED
 from .names import RANGES, RIGHTS, DigestInvalid, NameInvalid, TagInvalid, check_place, parse_name, parse_tag
 from .proxied.explaining import ImageExplainer
@@ -127,6 +128,7 @@ def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tup
         check_place=check_place,
         warnings=keyring.warnings,
         ranges=RANGES,
+        contents=CONTENTS,
         images=Images(signature_keys=keyring.ids, immutable_tags=immutable_tags),
         resource=resource,
         # the challenge names the token service

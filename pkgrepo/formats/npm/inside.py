@@ -94,6 +94,7 @@ SIGNS: Final = Signs(
 )
 
 
+CONTENTS: Final[frozenset[Word]] = frozenset({"install_script", "native_build", "executable", "native_binary"})
 DIFFERS: Final[frozenset[Difference]] = frozenset(
     {
         *("install_script", "native_build", "executable", "dependency", "git_dependency", "publisher", "source"),

@@ -15,7 +15,7 @@ from pkgrepo.formats.python.index.pages import JSON_PAGE
 from pkgrepo.formats.python.index.project_json import newest, read_listed
 from pkgrepo.formats.python.index.project_lists import NAME_LISTS, PROJECT_LISTS, MergedLists
 from pkgrepo.formats.python.index.requests import IndexCaches
-from pkgrepo.formats.python.inside import DIFFERS, look
+from pkgrepo.formats.python.inside import CONTENTS, DIFFERS, look
 from pkgrepo.formats.python.mirrored import MIRRORED
 from pkgrepo.formats.python.names import METADATA, normalise
 from pkgrepo.formats.python.provenance import ATTESTS
@@ -77,6 +77,7 @@ def python() -> Format:
         runs_at_install=lambda _meta, files: not any(each.endswith(".whl") for each in files) if files else None,
         inside=look,
         attests=ATTESTS,
+        contents=CONTENTS,
         differs=DIFFERS,
         accepts=accepts,
         ecosystem=Ecosystem(

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from pkgrepo.archives.inside import Difference, Inside, Shape, Signs, look_inside, names_checked
+from pkgrepo.archives.inside import Difference, Inside, Shape, Signs, Word, look_inside, names_checked
 from pkgrepo.formats.python.names import normalise
 from pkgrepo.untrusted.code_hosts import repository_of
 
@@ -87,6 +87,7 @@ SOURCES: Final = Signs(
 _BUILT: Final = (".whl", ".egg")
 
 
+CONTENTS: Final[frozenset[Word]] = frozenset({"install_script", "native_build", "pth", "executable", "native_binary"})
 DIFFERS: Final[frozenset[Difference]] = frozenset(
     {
         *("install_script", "native_build", "pth", "executable", "dependency", "git_dependency", "source", "size"),

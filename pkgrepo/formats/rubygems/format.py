@@ -9,7 +9,7 @@ from pkgrepo.formats.rubygems.drilled import DRILLED
 from pkgrepo.formats.rubygems.index.gem_lists import GEM_LISTS
 from pkgrepo.formats.rubygems.index.indexing import KINDS, compact_versions, latest, read_parts, splice
 from pkgrepo.formats.rubygems.index.info import INFO
-from pkgrepo.formats.rubygems.inside import DIFFERS, look
+from pkgrepo.formats.rubygems.inside import CONTENTS, DIFFERS, look
 from pkgrepo.formats.rubygems.proxied.merged_lists import Caches
 from pkgrepo.formats.rubygems.proxied.upstream import (
     gem_server_probes,
@@ -71,6 +71,7 @@ def ruby() -> Format:
         runs_at_install=lambda meta, _paths: meta.get(EXTENSIONS),
         inside=look,
         attests=ATTESTS,
+        contents=CONTENTS,
         differs=DIFFERS,
         accepts=accepts,
         ranges=RANGES,

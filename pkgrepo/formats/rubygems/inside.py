@@ -21,6 +21,7 @@ from .push.gem_metadata import inspect_gem
 SIGNS: Final = Signs(names=[(re.compile(r"(?:^|/)rubygems_plugin\.rb$"), "install_script")])
 
 
+CONTENTS: Final[frozenset[Word]] = frozenset({"install_script", "native_build", "executable", "native_binary"})
 DIFFERS: Final[frozenset[Difference]] = frozenset(
     {"install_script", "native_build", "executable", "dependency", "source", "size", "obfuscated"}
 )

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from attrs import define, frozen
 
-from pkgrepo.archives.inside import Difference, Shape
+from pkgrepo.archives.inside import Difference, Shape, Word
 from pkgrepo.errors import Invalid
 from pkgrepo.model.advisories import SEVERITIES, Advisory, MalwareNames
 from pkgrepo.repositories.version_ranges import Test
 
-from .differences import NO_LINE, Compared
+from .differences import MOST_NAMED, NO_LINE, Compared, printed
 from .schema import MALWARE, Action, Datum, Order, PolicyRule, needs_of, time_ms, until_ms, version_of
 from .trust import Trust
 
@@ -252,11 +252,16 @@ class CompiledRule:
     @cached_property
     def _can_be_met(self) -> bool:
         match, order = self.placed.rule.match, self.order
-        return self.needs <= order.tells and (not match.differs or bool(self._compared))
+        inside = not match.contents or bool(self._looked_for)
+        return self.needs <= order.tells and inside and (not match.differs or bool(self._compared))
 
     @cached_property
     def _compared(self) -> frozenset[Difference]:
         return self.order.differs & {*self.placed.rule.match.differs}
+
+    @cached_property
+    def _looked_for(self) -> frozenset[Word]:
+        return self.order.contents & {*self.placed.rule.match.contents}
 
     def _fits_differs(self, facts: Facts, now_ms: int) -> bool | None:
         found = NO_LINE if facts.compare is None else facts.compare(facts, now_ms)
@@ -340,7 +345,7 @@ class CompiledRule:
         )
 
     def _fits_contents(self, facts: Facts) -> bool | None:
-        return None if facts.contents is None else not facts.contents.isdisjoint(self.placed.rule.match.contents)
+        return None if facts.contents is None else not facts.contents.isdisjoint(self._looked_for)
 
     def _fits_trust(self, facts: Facts) -> bool | None:
         wanted = self.placed.rule.match.trust
@@ -353,10 +358,13 @@ class CompiledRule:
         return facts.compare(facts, now_ms).before(self._compared)
 
     def _because(self, facts: Facts, now_ms: int) -> str:
-        """What was found: known malware, why it is trusted less, and what is different."""
+        """What was found: known malware, what is inside, why it is trusted less, and what is different."""
         wanted, found = self.placed.rule.match.trust, list[str]()
         if self.placed.rule.match.advisories == MALWARE:
             found = sorted(each.id for each in facts.advisories or () if each.is_malware)
+        inside = self._looked_for & (facts.contents or frozenset())
+        if inside:
+            found.append(_inside(sorted(inside), () if facts.shape is None else facts.shape.programs))
         if (
             wanted is not None
             and (trust := facts.trust) is not None
@@ -385,6 +393,13 @@ class LaterRule(CompiledRule):
         assert later_ms is not None
         published = [each for each in (facts.published_ms, facts.added_ms) if each is not None]
         return Match(not published or max(published) > later_ms, "" if published else PUBLICATION)
+
+
+def _inside(words: Sequence[str], programs: Sequence[str]) -> str:
+    """What is inside, with the first of the programs with setuid."""
+    shown = [" ".join(("setuid", *map(printed, programs[:MOST_NAMED]))) if each == "setuid" else each for each in words]
+    rest = len(programs) - MOST_NAMED
+    return f"{', '.join(shown)}{f' and {rest} more' if rest > 0 and 'setuid' in words else ''} inside"
 
 
 def _licences(text: str) -> list[str]:

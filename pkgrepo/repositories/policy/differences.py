@@ -81,7 +81,7 @@ class Compared:
             if each in asked and each in self.words:
                 version, names = self.words[each]
                 said.setdefault(version, []).append(_SAID[each](names))
-        return ", ".join(f"{', '.join(texts)} since {_printed(version)}" for version, texts in said.items())
+        return ", ".join(f"{', '.join(texts)} since {printed(version)}" for version, texts in said.items())
 
 
 NOTHING_BEFORE: Final = Compared()
@@ -135,13 +135,13 @@ def _bytes(count: int) -> str:
     return f"{count / 1024:.0f} KiB" if count >= 1024 else f"{count} bytes"
 
 
-def _printed(text: str) -> str:
+def printed(text: str) -> str:
     """A text of a package, as it may be printed in one line."""
     return text if _PRINTED.fullmatch(text) else ascii(text[:100])
 
 
 def _named(what: str, many: str, names: Sequence[str]) -> str:
-    shown = " ".join(_printed(each) for each in names[:MOST_NAMED])
+    shown = " ".join(printed(each) for each in names[:MOST_NAMED])
     rest = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return f"{what if len(names) == 1 else many} {shown}{rest}"
 

@@ -45,7 +45,7 @@ def order_of(format_: StoredFormat) -> Order:
         "licences": not is_image,
         "advisories": format_.ecosystem is not None,
         "install_scripts": format_.runs_at_install is not None,
-        "contents": format_.inside is not None,
+        "contents": bool(format_.contents),
         "trust": format_.attests is not None,
         "labels": is_image,
         "differs": bool(format_.differs),
@@ -53,6 +53,7 @@ def order_of(format_: StoredFormat) -> Order:
     tells = frozenset(datum for datum, there in has.items() if there)
     data: dict[str, Any] = {
         "tells": tells,
+        "contents": format_.contents,
         "differs": format_.differs,
         "ecosystem": "" if format_.ecosystem is None else format_.ecosystem.name,
     }
@@ -115,8 +116,20 @@ def facts_of_version(
     )
 
 
-def facts_of_image(repository: Repository, image: str, found: Relations) -> Facts:
-    """What is known of a manifest, or of a blob of an image."""
+def facts_of_image(repository: Repository, image: str, found: Relations, *, listing: bool = False) -> Facts:
+    """
+    What is known of a manifest, or of a blob of an image.
+
+    An index has inside what all of its platforms have: each of these is judged by itself when it is asked for. With
+    ``listing`` that is so of everything that was not read yet.
+    """
+    whole = None not in found.insides
+    known = [each for each in found.insides if each is not None and each.contents != LOCKED]
+    words = [frozenset(each.contents or ()) for each in known]
+    unread: dict[Datum, bool] = {
+        "labels": listing and bool(found.unread),
+        "contents": not whole and (listing or bool(found.lists)),
+    }
     return Facts(
         package=image,
         versions=(*found.tags, found.digest),
@@ -125,6 +138,9 @@ def facts_of_image(repository: Repository, image: str, found: Relations) -> Fact
         route=found.route,
         digests=frozenset({found.digest, *found.lists}),
         labels=found.labels,
+        contents=frozenset.intersection(*words) if words and whole else None,
+        shape=known[0].shape if len(found.insides) == len(known) == 1 else None,
+        unread=frozenset(datum for datum, is_so in unread.items() if is_so),
     )
 
 

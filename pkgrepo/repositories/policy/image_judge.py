@@ -16,9 +16,12 @@ from pkgrepo.storage.catalog.images.relations import Relations, find_relations, 
 from .conditions import CACHED, HOSTED, Facts
 from .facts import facts_of_image
 from .rules import SERVED, PackageRules, Verdict
+from .schema import Datum
 
+MOST_HOLDERS: Final = 8  # manifests that refer to a blob, which are looked into for it
 MOST_FORMER: Final = 200  # digests of a tag that are tried in place of a refused one
 _LEVELS: Final = 4  # of indexes in indexes
+_OF_MANIFESTS: Final[frozenset[Datum]] = frozenset({"labels", "contents"})  # what no blob has
 
 
 @frozen(eq=False)
@@ -26,7 +29,7 @@ class ImageJudge:
     """
     The rules about an image; its methods are queries.
 
-    With ``listing`` labels that were not read yet decide nothing: they are read when the image is asked for.
+    With ``listing`` labels and contents that were not read yet decide nothing: they are when the image is asked for.
     """
 
     rules: PackageRules
@@ -98,14 +101,38 @@ class ImageJudge:
         if found.known:
             return self.of_manifest(r, found)
         facts = evolve(self._facts(found), versions=(digest,))
-        hosted = self.repository.type is RepositoryType.HOSTED  # it may be part of a push, and has no labels by itself
+        hosted = self.repository.type is RepositoryType.HOSTED  # it may be part of a push, and has none of that itself
         rules = [
             each
             for each in self.rules.rules
-            if "digests" in each.needs or (found.within == () and not (hosted and "labels" in each.needs))
+            if "digests" in each.needs or (found.within == () and not (hosted and each.needs & _OF_MANIFESTS))
         ]
         verdict = evolve(self.rules, rules=rules).decide(facts, self.now_ms)
         return (self._of_all(r, found, 0) or SERVED) if verdict.served else verdict
+
+    def unread(self, r: Reader, digest: str) -> Sequence[str]:
+        """
+        The digests of the manifests that are to be looked into before a manifest, or a blob, is served.
+
+        What an index lists is looked into when it is asked for itself. Of a blob these are the manifests that refer to
+        it, ``MOST_HOLDERS`` at most; none if one of them was looked into, and is served.
+        """
+        found = find_relations(r, self.repository.id, self.image, digest)
+        if found.known:
+            return [digest] if self._lacks(found) else []
+        unread = []
+        for each in found.within:
+            its = find_relations(r, self.repository.id, self.image, each)
+            if self._lacks(its):
+                unread.append(each)
+            elif self.of_manifest(r, its).served:
+                return []
+        return unread[:MOST_HOLDERS]
+
+    def _lacks(self, found: Relations) -> bool:
+        """Whether a manifest, which is no index, is to be looked into: other conditions do not decide already."""
+        lacks = not found.lists and None in found.insides
+        return lacks and "contents" in self.rules.may_ask(self._facts(found), self.now_ms)
 
     def _of_all(self, r: Reader, found: Relations, level: int) -> Verdict | None:
         """The verdict on the manifests that refer to something, if all of them are refused; else None."""
@@ -118,8 +145,7 @@ class ImageJudge:
         return refused
 
     def _facts(self, found: Relations) -> Facts:
-        facts = facts_of_image(self.repository, self.image, found)
-        return evolve(facts, unread=frozenset({"labels"})) if self.listing and found.unread else facts
+        return facts_of_image(self.repository, self.image, found, listing=self.listing)
 
     @property
     def _for_lists(self) -> ImageJudge:

@@ -16,7 +16,7 @@ import msgspec
 from attrs import frozen
 from msgspec import Meta
 
-from pkgrepo.archives.inside import DIFFERENCES, Difference, Word
+from pkgrepo.archives.inside import DIFFERENCES, WORDS, Difference, Word
 from pkgrepo.errors import Invalid
 from pkgrepo.model.advisories import SEVERITIES
 from pkgrepo.model.structs import meaning
@@ -93,10 +93,11 @@ class RuleMatch(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_de
         bool | None, meaning("Only what runs a program when it is installed; or only what does not.")
     ] = None
     contents: Annotated[
-        Annotated[list[Word], Meta(max_length=5)],
+        Annotated[list[Word], Meta(max_length=len(WORDS))],
         meaning(
             "What the bytes of a file have inside, whatever documents say of it: install_script, native_build, pth, "
-            "executable or native_binary; any of several. The whole file is read before its first byte is sent."
+            "executable or native_binary, of images root_user or setuid; any of several. The whole file is read before "
+            "its first byte is sent."
         ),
     ] = []
     differs: Annotated[
@@ -155,8 +156,9 @@ class Order:
     What rules need of a format: how its versions are written, and how names are compared.
 
     With ``folds`` dashes, underscores and dots are the same in a name. The versions of images are ``tags``. ``is_name``
-    tells whether a package can be called so. ``tells`` are the data that the format can have at all, and ``differs``
-    what can be compared of its versions. ``ecosystem`` is OSV's word for it, empty if there is none.
+    tells whether a package can be called so. ``tells`` are the data that the format can have at all, ``contents`` what
+    its files can have inside, and ``differs`` what can be compared of its versions. ``ecosystem`` is OSV's word for it,
+    empty if there is none.
     """
 
     ranges: Ranges = NO_VERSIONS
@@ -164,6 +166,7 @@ class Order:
     tags: bool = False
     is_name: Callable[[str], bool] = lambda _: True
     tells: frozenset[Datum] = MISSABLE | {"digests"}
+    contents: frozenset[Word] = frozenset(WORDS)
     differs: frozenset[Difference] = frozenset(DIFFERENCES)
     name: str = ""
     ecosystem: str = ""
@@ -315,6 +318,9 @@ def _check_match(match: RuleMatch, orders: Sequence[Order], place: str) -> None:
     for datum in sorted(needs_of(match)):
         if not any(datum in each.tells for each in orders):
             raise Invalid(f"this condition can never be met here: {_NEVER[datum]}", f"{place}/{datum}")
+    if match.contents and not any(each.contents & {*match.contents} for each in orders):
+        words = ", ".join(match.contents)
+        raise Invalid(f"this condition can never be met here: no file of this format has {words}", f"{place}/contents")
     if match.differs and not any(each.differs & {*match.differs} for each in orders):
         words = ", ".join(match.differs)
         raise Invalid(f"this condition can never be met here: nothing tells {words} of this format", f"{place}/differs")

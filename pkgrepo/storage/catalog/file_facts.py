@@ -138,6 +138,14 @@ def note_facts(
     )
 
 
+def find_facts(r: Reader, format: str, package: str, name: str) -> FileFacts | None:
+    """What is known of one file of a package (a key); None if nothing is."""
+    found = scalar(
+        r, "SELECT facts FROM file_fact WHERE format = ? AND package_key = ? AND file = ?", (format, package, name)
+    )
+    return None if found is None else _decode(found)
+
+
 def facts_of_package(r: Reader, format: str, package: str) -> tuple[int, Known]:
     """What is known of files of a package (a key), and the serial of that."""
     found = r.all("SELECT file, facts, serial FROM file_fact WHERE format = ? AND package_key = ?", (format, package))

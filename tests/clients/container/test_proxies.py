@@ -32,6 +32,22 @@ def test_skopeo_copies_all_platforms(scene: Scene, tools: Tools) -> None:
     assert shown["RepoTags"] == ["v1"], "those that are kept"
 
 
+def test_clients_print_why_the_image_of_a_platform_is_refused(scene: Scene, tools: Tools) -> None:
+    wire = HttpClient(scene.server.url, ADMIN)
+    rule = {"name": "rights", "reason": "ask security", "match": {"contents": ["root_user", "setuid"]}}
+    policy = "/api/repository/main%2Fimages/config/policy"
+    ok(wire.post_json(policy, {"rules": [rule]}, "PATCH"))
+    source, target = f"docker://{scene.image}:v1", f"dir:{tools.folder / 'out'}"
+    for arguments in (("copy", "--src-tls-verify=false", source, target), ("inspect", "--tls-verify=false", source)):
+        printed = tools.skopeo(*arguments, status=1)
+        assert "(root_user inside): ask security" in printed
+    printed = tools.podman("pull", "--tls-verify=false", f"{scene.image}:v1", status=125)
+    assert "(root_user inside): ask security" in printed
+    rule = {**rule, "match": {"contents": ["setuid"]}}
+    ok(wire.post_json(policy, {"rules": [rule]}, "PATCH"))
+    tools.skopeo("copy", "--src-tls-verify=false", source, target)
+
+
 def test_skopeo_is_told_that_nothing_can_be_pushed(scene: Scene, tools: Tools) -> None:
     shown = tools.push("refused", f"{scene.image}:mine", CREDS, status=1)
     assert "repository main/images is a proxy" in shown

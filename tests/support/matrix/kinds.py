@@ -107,6 +107,8 @@ RULES = (
     ),
     RuleKind("malware", lambda *_: {"advisories": "malware"}, _bad, lambda each: bool(each.ecosystem)),
     RuleKind("source", _source, _every),
+    RuleKind("root_user", lambda *_: {"contents": ["root_user"]}, _bad, lambda each: each.labels),
+    RuleKind("setuid", lambda *_: {"contents": ["setuid"]}, _bad, lambda each: each.labels),
     RuleKind("label", lambda *_: {"labels": {"stage": "evil"}}, _bad, lambda each: each.labels),
 )
 

@@ -19,7 +19,7 @@ from tests.support.gems import make_gem
 from tests.support.go_modules import go_mod, make_module
 from tests.support.go_modules import path as go_path
 from tests.support.http_client import BOUNDARY, form_body
-from tests.support.images import OCI_IMAGE, Image, digest_of, make_artifact, make_image
+from tests.support.images import OCI_IMAGE, Image, digest_of, make_artifact, make_image, make_layer_tar
 from tests.support.maven_files import make_pom
 from tests.support.npm_packages import make_bundle, make_manifest, make_publish, make_tarball
 from tests.support.python_packages import make_sdist, make_wheel
@@ -552,8 +552,12 @@ GO = Specimen(
 # Images
 
 IMAGES: Mapping[str, Image] = {
-    version: make_image(version, settings={"Labels": {"stage": "evil" if version == BAD else "fine"}})
-    for version in LICENCES
+    GOOD: make_image(GOOD, settings={"Labels": {"stage": "fine"}, "User": "app"}),
+    BAD: make_image(
+        BAD,
+        settings={"Labels": {"stage": "evil"}},
+        more_layers=[gzip.compress(make_layer_tar([("bin/su", 0o4755)]), mtime=0)],
+    ),
 }
 
 SIGNATURES = {
@@ -596,7 +600,7 @@ CONTAINER = Specimen(
     documents=("/v2/evil/tool/tags/list",),
     abouts=("/v2/evil/tool/referrers/sha256:{digest}",),
     labels=True,
-    read_late=("label",),
+    read_late=("label", "root_user", "setuid"),
 )
 
 SPECIMENS: Sequence[Specimen] = (NPM, PYTHON, RUBY, CARGO, CONDA, HELM, JAVA, GO, RAW, CONTAINER)

@@ -16,6 +16,7 @@ import msgspec
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import Invalid, NotFound, UpstreamFailed
 from pkgrepo.formats.container.documents import IN_THREAD
+from pkgrepo.formats.container.inside import LARGEST, MOST_VALUES
 from pkgrepo.formats.container.names import find_digest
 from pkgrepo.formats.container.proxied.blobs import UpstreamBlobs
 from pkgrepo.formats.container.proxied.manifests import UpstreamManifests
@@ -28,8 +29,6 @@ from pkgrepo.storage.catalog.images.linked_blobs import find_linked
 from pkgrepo.storage.catalog.images.relations import Labels, configuration_of, find_relations, note_labels
 from pkgrepo.untrusted.strict_json import check_value_count, decode_as
 
-LARGEST: Final = 4 * 1024 * 1024  # bytes of a configuration; usual ones have 10 KiB
-MOST_VALUES: Final = 100_000  # in it
 MOST_LABELS: Final = 1000
 MOST_BYTES: Final = 64 * 1024  # of all labels of a manifest
 MOST_PLATFORMS: Final = 32  # that are read for one request

@@ -19,6 +19,7 @@ from attrs import define, frozen
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.formats.container.names import Digest, find_digest, is_tag
 from pkgrepo.formats.container.proxied.blobs import UpstreamBlobs
+from pkgrepo.formats.container.proxied.contents import ImageContents
 from pkgrepo.formats.container.proxied.holders import Holders, Places
 from pkgrepo.formats.container.proxied.labels import ImageLabels
 from pkgrepo.formats.container.proxied.manifests import ACCEPT, STALE_IF_GONE_S, UpstreamManifests
@@ -280,6 +281,7 @@ class UpstreamImages:
                 clock=clock,
                 manifests=manifests,
                 labels=ImageLabels(services, manifests, blobs),
+                contents=ImageContents(services, manifests, blobs),
                 resolver=services.proxy.resolver,
                 matches=services.proxy.matches,
             ),

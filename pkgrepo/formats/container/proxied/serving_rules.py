@@ -16,17 +16,20 @@ time, and what an old manifest refers to is as old as that. Nothing is known of 
 Signatures, attestations and SBOMs have no age: they are made for images that are old already, and no program runs them.
 The time at which an image says that it was created is its author's, and is not used.
 
-Labels are those of all platforms of an index: if one of them is refused, so is the index.
+Labels are those of all platforms of an index: if one of them is refused, so is the index. What images have inside is
+read of the manifest that is asked for: an index is refused if all of its platforms were looked into, and all are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from attrs import frozen
 
 from pkgrepo.errors import NotFound
 from pkgrepo.formats.container.names import is_digest_like
+from pkgrepo.formats.container.proxied.contents import ImageContents
 from pkgrepo.formats.container.proxied.labels import ImageLabels
 from pkgrepo.formats.container.proxied.manifests import UpstreamManifests
 from pkgrepo.formats.container.target import Target
@@ -41,8 +44,10 @@ from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.policy.image_judge import ImageJudge
 from pkgrepo.repositories.policy.refusals import RuleRefused, refusal
 from pkgrepo.repositories.policy.rules import Verdict
+from pkgrepo.repositories.policy.schema import Datum
 
-MOST_LABELLED = 10  # former digests of a tag whose labels are read for one that is not refused
+MOST_READ = 10  # former digests of a tag whose labels and contents are read for one that is not refused
+READ_LATE: Final[frozenset[Datum]] = frozenset({"labels", "contents"})  # when an image is asked for
 
 
 @frozen
@@ -87,6 +92,7 @@ class ImageRules:
         clock: Clock,
         manifests: UpstreamManifests,
         labels: ImageLabels,
+        contents: ImageContents,
         resolver: Resolver,
         matches: RuleMatches,
     ) -> None:
@@ -94,6 +100,7 @@ class ImageRules:
         self._clock = clock
         self._manifests = manifests
         self._labels = labels
+        self._contents = contents
         self._resolver = resolver
         self._matches = matches
 
@@ -112,8 +119,8 @@ class ImageRules:
         name = f"{image}@{reference}" if by_digest else f"{image}:{reference}"
         judge = ImageJudge(rules, repository, image, self._clock.now_ms())
         verdict, age_ms, digest = await self._catalog.look(judge.of_reference, reference)
-        if digest and "labels" in rules.needs:
-            await self._labels.ensure(target, digest, rules)
+        if digest and rules.needs & READ_LATE:
+            await self._read(target, judge, digest)
             verdict, age_ms, digest = await self._catalog.look(judge.of_reference, reference)
         if verdict.served:
             if verdict.warned and counted:
@@ -134,7 +141,7 @@ class ImageRules:
         self, target: Target, judge: ImageJudge, tag: str, digest: str, trace: Trace
     ) -> tuple[str | None, int | None]:
         """The digest that is served for a tag instead of a refused one, and since when it is known; None for none."""
-        for _ in range(MOST_LABELLED):
+        for _ in range(MOST_READ):
             older, older_ms = await self._catalog.look(judge.find_former, tag, digest)
             if older is None:
                 break
@@ -143,9 +150,9 @@ class ImageRules:
                     await self._manifests.ensure(target, older, trace)
                 except NotFound:  # it was evicted, and is not at the upstream any more
                     break
-            if "labels" not in judge.rules.needs:
+            if not judge.rules.needs & READ_LATE:
                 return older, older_ms
-            await self._labels.ensure(target, older, judge.rules)
+            await self._read(target, judge, older)
             if (await self._catalog.look(judge.of_reference, older))[0].served:
                 return older, older_ms
         return None, None
@@ -160,8 +167,8 @@ class ImageRules:
         judge = ImageJudge(rules, target.repository, target.image, now_ms)
         hidden: Mapping[str, int | None] = await self._catalog.scan(judge.hidden_tags, tags)
         ends = [each // 1000 + 1 for each in hidden.values() if each is not None]
-        # Labels are noted when a manifest is asked for, which changes no image.
-        return HiddenTags(frozenset(hidden), min(ends, default=0), settled="labels" not in rules.needs, judged=True)
+        # These are noted when a manifest is asked for, which changes no image.
+        return HiddenTags(frozenset(hidden), min(ends, default=0), settled=not rules.needs & READ_LATE, judged=True)
 
     async def check_blob(self, target: Target, digest: str) -> None:
         """:raises RuleRefused: a rule names the blob, or refuses all manifests that refer to it"""
@@ -171,12 +178,22 @@ class ImageRules:
         if rules is None:
             return
         judge = ImageJudge(rules, repository, image, self._clock.now_ms())
-        if "labels" in rules.needs:
-            await self._labels.ensure(target, digest, rules)
+        await self._read(target, judge, digest)
         verdict: Verdict = await self._catalog.look(judge.of_blob, digest)
         if not verdict.served:
             self._matches.add(repository, image, verdict)
             raise refusal(f"{image}@{digest}", verdict, target.shown, repository)
+
+    async def _read(self, target: Target, judge: ImageJudge, digest: str) -> None:
+        """
+        Read what rules ask of a manifest or blob, and of the manifests around it.
+
+        :raises UpstreamFailed, NotFound: it cannot be had, and a rule may refuse the manifest by it
+        """
+        if "labels" in judge.rules.needs:
+            await self._labels.ensure(target, digest, judge.rules)
+        if "contents" in judge.rules.needs:
+            await self._contents.ensure(target, digest, judge)
 
     async def refuses_blob(self, target: Target, digest: str) -> bool:
         """Whether a rule refuses a blob."""

@@ -1,12 +1,19 @@
-"""What rules ask about a manifest or blob of an image: its age and labels, the manifests around it, their tags."""
+"""
+What rules ask about a manifest or blob of an image: its age and labels, the manifests around it, their tags.
+
+What a manifest has inside is known by its digest in all repositories, and by the chain ids of its layers, see
+L{pkgrepo.storage.catalog.file_facts}: many images have the lowest layers in common.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction
+from pkgrepo.storage.catalog.file_facts import FileFacts, find_facts, note_facts
 from pkgrepo.storage.catalog.rows import batches, column, dump, load, placeholders, scalar
 
 from .first_sights import Age, find_age
@@ -14,6 +21,9 @@ from .first_sights import Age, find_age
 MOST: int = 1000  # manifests that refer to one blob, which are looked at
 
 Labels = Mapping[str, str]
+
+NOTHING_INSIDE: Final = FileFacts(contents=())  # of signatures and their kind: no program runs them
+_FORMAT, _EVERY_IMAGE = "docker", ""  # the format and the package of what is known in the same way of all images
 
 
 @frozen
@@ -23,7 +33,8 @@ class Relations:
 
     Of a blob only the last are there. ``known`` tells whether it is a manifest that is kept; ``route`` is that of the
     upstream that had it. ``labels`` are its own, of an index those of each manifest that it lists; None for one of
-    which they are not known. ``unread`` are the digests of those whose configuration was not read yet.
+    which they are not known. ``unread`` are the digests of those whose configuration was not read yet. ``insides``
+    are what the manifest has inside, of an index what each that it lists has; None for one that was not read yet.
     """
 
     digest: str
@@ -35,6 +46,7 @@ class Relations:
     route: str = ""
     labels: tuple[Labels | None, ...] = ()
     unread: tuple[str, ...] = ()
+    insides: tuple[FileFacts | None, ...] = ()
 
 
 def find_relations(r: Reader, repository_id: int, image: str, digest: str) -> Relations:
@@ -51,7 +63,7 @@ def find_relations(r: Reader, repository_id: int, image: str, digest: str) -> Re
     )
     own = r.one("SELECT route, evidence, labels FROM manifest WHERE package_id = ? AND digest = ?", at)
     listed = [] if own is None else _listed(r, package_id, digest)
-    described = [(each, evidence, labels) for each, evidence, labels in listed]
+    described = [*listed]
     if own is not None and not listed:
         described = [(digest, own[1], own[2])]
     return Relations(
@@ -64,6 +76,7 @@ def find_relations(r: Reader, repository_id: int, image: str, digest: str) -> Re
         route="" if own is None else own[0],
         labels=tuple({} if evidence else load(labels or "null") for _, evidence, labels in described),
         unread=tuple(each for each, evidence, labels in described if not evidence and labels is None),
+        insides=tuple(NOTHING_INSIDE if evidence else find_inside(r, each) for each, evidence, _ in described),
     )
 
 
@@ -79,6 +92,16 @@ def _listed(r: Reader, package_id: int, digest: str) -> Sequence[tuple[str, int 
         (package_id, digest),
     )
     return [(each[0], each[1], each[2]) for each in found]
+
+
+def find_inside(r: Reader, name: str) -> FileFacts | None:
+    """What a manifest has inside, or with the chain id of a stack of layers what these have; None: it was not read."""
+    return find_facts(r, _FORMAT, _EVERY_IMAGE, name)
+
+
+def note_inside(tx: Transaction, name: str, facts: FileFacts, now_ms: int) -> None:
+    """Keep that."""
+    note_facts(tx, _FORMAT, _EVERY_IMAGE, name, facts, now_ms, shown=True)
 
 
 def configuration_of(r: Reader, repository_id: int, image: str, digest: str) -> tuple[bool, str | None]:

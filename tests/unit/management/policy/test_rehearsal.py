@@ -135,6 +135,21 @@ async def test_advisories_decide_if_they_are_known(make_stack: Any, tmp_path: Pa
     assert [(each["requests"], each["versions"]) for each in found["rules"]] == [(1, 1), (0, 0)]
 
 
+async def test_images_are_tried_by_what_is_known_of_their_inside(stack: Stack) -> None:
+    await stack.add_repository("images", format="docker", config={"type": "Hosted"})
+    registry = Registry(stack)
+    for tag, settings in (("root", {}), ("app", {"User": "app"})):
+        await registry.push(make_image(tag, settings=settings), tag)
+    rule = {"name": "root", "match": {"contents": ["root_user"]}}
+    found = await rehearse(stack, {**rule, "missing": "block"})
+    assert sorted(each["version"] for each in found["stored"]) == ["app", "root"]  # they were not looked into
+    await stack.ok("PUT", "/policy/rules", {"rules": [{**rule, "action": "warn"}]})
+    for tag in ("root", "app"):
+        assert (await stack.call("GET", f"/v2/main/images/app/manifests/{tag}")).status == 200
+    found = await rehearse(stack, {**rule, "missing": "block"})
+    assert [each["version"] for each in found["stored"]] == ["root"]
+
+
 async def test_images_are_tried_by_tag_and_digest(stack: Stack) -> None:
     moving = {"type": "Hosted", "push_rules": {"allow_tag_overwrite": True}}
     await stack.add_repository("images", format="docker", config=moving)

@@ -425,22 +425,22 @@ def test_a_refusal_names_who_lifts_it(placed: dict[str, Any], lifted_by: str) ->
 @pytest.mark.parametrize(
     ("facts", "missing", "served", "waits"),
     [
-        (left(contents=frozenset({"pth", "executable"})), "block", False, False),
+        (left(contents=frozenset({"native_build", "executable"})), "block", False, False),
         (left(contents=frozenset({"executable"})), "block", True, False),
         (left(contents=frozenset()), "block", True, False),
         (left(), "block", False, False),
         (left(), "quarantine", False, True),
         (left(), "allow", True, False),
         (left(unread=frozenset({"contents"})), "block", True, False),  # it is read before the file is sent
-        (left(contents=frozenset({"pth"})), "quarantine", False, False),  # what is known acts as the rule says
+        (left(contents=frozenset({"native_build"})), "quarantine", False, False),  # what is known acts as the rule says
     ],
 )
 def test_what_a_file_has_inside_is_known_or_missing(facts: Facts, missing: str, served: bool, waits: bool) -> None:
-    verdict = decide({"match": {"contents": ["pth", "install_script"]}, "missing": missing}, facts)
+    verdict = decide({"match": {"contents": ["native_build", "install_script"]}, "missing": missing}, facts)
     assert (verdict.served, verdict.waits) == (served, waits)
 
 
 def test_what_waits_for_want_of_data_is_approved_by_an_admin_also_where_the_rule_only_warns() -> None:
-    rule = {"match": {"contents": ["pth"]}, "missing": "quarantine", "action": "warn"}
+    rule = {"match": {"contents": ["native_build"]}, "missing": "quarantine", "action": "warn"}
     assert decide(rule, left()).waits
-    assert decide(rule, left(contents=frozenset({"pth"}))).served
+    assert decide(rule, left(contents=frozenset({"native_build"}))).served

@@ -1,0 +1,220 @@
+"""Rules over what images have inside: hosted, of an upstream, through virtual repositories, by tag, digest and blob."""
+
+from __future__ import annotations
+
+import gzip
+import tarfile
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from tests.support.images import (
+    OCI_LAYER,
+    Image,
+    Registry,
+    describe,
+    digest_of,
+    make_artifact,
+    make_image,
+    make_index,
+    make_layer_tar,
+    sentence,
+)
+from tests.support.upstreams.messages import Answer
+
+from .conftest import Mirrors
+from .test_blocks import statuses
+
+USER = {"User": "1000"}
+SU = gzip.compress(make_layer_tar([("usr/bin/su", 0o4755, tarfile.REGTYPE, "", b"su")]), mtime=0)
+NO_SU = gzip.compress(make_layer_tar([("usr/bin/.wh.su", 0)]), mtime=0)
+PLAIN = make_image("plain", settings=USER)
+ROOT = make_image("plain")
+BAD = make_image("bad", settings=USER, more_layers=[SU])
+MENDED = make_image("bad", settings=USER, more_layers=[SU, NO_SU])
+ARM = make_image("arm", architecture="arm64", settings=USER)
+INDEX = make_index([ARM, BAD])
+RULE = {"name": "inside", "reason": "not here", "match": {"contents": ["setuid"]}}
+
+
+async def fill(mirrors: Mirrors, kind: str, **images: Image) -> str:
+    """Have ``app`` with tags; returns the name of the repository to read from."""
+    children = (ARM, BAD)
+    if kind == "own":
+        await mirrors.stack.add_repository("own", format="docker", config={"type": "Hosted"})
+        registry = Registry(mirrors.stack, "main/own/app")
+        for each in children if "both" in images else ():
+            await registry.push(each)
+        for tag, image in images.items():
+            await registry.push(image, tag)
+        return "own"
+    await mirrors.add(cache_ttl=0)
+    for tag, image in images.items():
+        mirrors.up.push("app", image, tag, children=children if image is INDEX else ())
+    if kind == "all":
+        await mirrors.add("all", members=["main/mirror"])
+    return kind
+
+
+async def set_rules(mirrors: Mirrors, *rules: Any) -> None:
+    await mirrors.stack.ok("PUT", "/policy/rules", {"rules": list(rules)})
+
+
+def blobs_of(image: Image) -> list[str]:
+    return [f"blobs/{digest_of(each)}" for each in image.blobs]
+
+
+@pytest.mark.parametrize("kind", ["own", "mirror", "all"])
+async def test_an_image_is_refused_by_what_is_in_its_layers_on_every_road(mirrors: Mirrors, kind: str) -> None:
+    name = await fill(mirrors, kind, plain=PLAIN, bad=BAD, mended=MENDED)
+    await set_rules(mirrors, RULE)
+    refused = ["manifests/bad", f"manifests/{BAD.digest}", f"blobs/{digest_of(BAD.blobs[0])}"]
+    assert await statuses(mirrors, name, *refused) == [403] * 3
+    served = ["manifests/plain", f"manifests/{PLAIN.digest}", *blobs_of(PLAIN), "manifests/mended"]
+    assert await statuses(mirrors, name, *served) == [200] * len(served)
+    said = sentence(await mirrors.get("app/manifests/bad", name))
+    assert "not here" in said
+    assert "setuid usr/bin/su inside" in said
+    assert "'inside'" in (await mirrors.explain("app", "bad", name))["sentence"]
+    tags = (await mirrors.get("app/tags/list", name)).json["tags"]
+    assert tags == ["mended", "plain"]
+    await set_rules(mirrors)
+    assert await statuses(mirrors, name, *refused) == [200] * 3
+
+
+@pytest.mark.parametrize("kind", ["own", "mirror", "all"])
+async def test_a_blob_is_refused_before_its_manifest_was_asked_for_again(mirrors: Mirrors, kind: str) -> None:
+    name = await fill(mirrors, kind, bad=BAD)
+    assert await statuses(mirrors, name, "manifests/bad") == [200]
+    await set_rules(mirrors, {**RULE, "missing": "allow"})
+    assert await statuses(mirrors, name, *blobs_of(BAD)) == [403] * 3
+
+
+async def test_a_blob_that_no_manifest_has_is_refused_unless_the_rule_lets_it_pass(mirrors: Mirrors) -> None:
+    name = await fill(mirrors, "mirror", plain=PLAIN)
+    await set_rules(mirrors, RULE)
+    assert await statuses(mirrors, name, *blobs_of(PLAIN)) == [403, 403]
+    assert await statuses(mirrors, name, "manifests/plain", *blobs_of(PLAIN)) == [200] * 3
+
+
+@pytest.mark.parametrize("kind", ["own", "mirror"])
+async def test_the_user_is_that_of_the_configuration(mirrors: Mirrors, kind: str) -> None:
+    name = await fill(mirrors, kind, plain=PLAIN, root=ROOT)
+    await set_rules(mirrors, {"name": "no root", "match": {"contents": ["root_user"]}})
+    assert await statuses(mirrors, name, "manifests/plain", "manifests/root") == [200, 403]
+    assert "root_user inside" in sentence(await mirrors.get("app/manifests/root", name))
+
+
+@pytest.mark.parametrize("kind", ["own", "mirror", "all"])
+async def test_a_platform_is_judged_by_itself_and_an_index_by_all_of_them(mirrors: Mirrors, kind: str) -> None:
+    name = await fill(mirrors, kind, both=INDEX)
+    await set_rules(mirrors, RULE)
+    index = ["manifests/both", f"manifests/{INDEX.digest}"]
+    assert await statuses(mirrors, name, *index) == [200, 200]
+    assert [each.path for each in mirrors.up.requests() if "/blobs/" in each.path] == []
+    children = [f"manifests/{ARM.digest}", f"manifests/{BAD.digest}"]
+    assert await statuses(mirrors, name, *children, *index) == [200, 403, 200, 200]
+    await set_rules(mirrors, {"name": "inside", "match": {"contents": ["setuid"]}}, {"name": "arm", "match": {}})
+    assert await statuses(mirrors, name, *index) == [403, 403]
+
+
+async def test_an_index_of_which_all_platforms_are_refused_is_refused(mirrors: Mirrors) -> None:
+    other = make_image("other", architecture="arm64", settings=USER, more_layers=[SU])
+    index = make_index([BAD, other])
+    await mirrors.add(cache_ttl=0)
+    mirrors.up.push("app", PLAIN, "latest")
+    await statuses(mirrors, "mirror", "manifests/latest")
+    mirrors.pass_days(1)
+    mirrors.up.push("app", index, "latest", children=(BAD, other))
+    await set_rules(mirrors, RULE)
+    children = [f"manifests/{BAD.digest}", f"manifests/{other.digest}"]
+    assert await statuses(mirrors, "mirror", "manifests/latest", *children) == [200, 403, 403]
+    assert await statuses(mirrors, "mirror", f"manifests/{index.digest}") == [403]
+    assert (await mirrors.get("app/manifests/latest")).body == PLAIN.manifest  # the last one that is not refused
+
+
+async def test_what_is_in_common_is_read_once(mirrors: Mirrors) -> None:
+    name = await fill(mirrors, "mirror", bad=BAD, mended=MENDED)
+    await set_rules(mirrors, RULE)
+    for _ in range(2):
+        assert await statuses(mirrors, name, "manifests/bad", "manifests/mended") == [403, 200]
+    asked = [each.path for each in mirrors.up.requests() if "/blobs/" in each.path]
+    assert len(asked) == len(set(asked)) == len({*blobs_of(BAD), *blobs_of(MENDED)}), asked
+    # and known in another repository of the server, whose upstream is asked for the manifest alone
+    await mirrors.add("second")
+    assert await statuses(mirrors, "second", "manifests/bad", "manifests/mended") == [403, 200]
+    assert [each.path for each in mirrors.up.requests() if "/blobs/" in each.path] == asked
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [b"no archive", gzip.compress(b"x" * 5000)[:-30], gzip.compress(make_layer_tar([("a", 0o755)])) + b"more"],
+    ids=["plain", "truncated", "longer"],
+)
+@pytest.mark.parametrize("kind", ["own", "mirror"])
+async def test_a_layer_that_cannot_be_read_is_missing(mirrors: Mirrors, kind: str, layer: bytes) -> None:
+    odd = make_image("odd", settings=USER, more_layers=[layer])
+    name = await fill(mirrors, kind, odd=odd)
+    await set_rules(mirrors, RULE)
+    refused = await mirrors.get("app/manifests/odd", name)
+    assert (refused.status, "what it has inside is not known" in sentence(refused)) == (403, True)
+    await set_rules(mirrors, {**RULE, "missing": "allow"})
+    assert await statuses(mirrors, name, "manifests/odd") == [200]
+    await set_rules(mirrors, {**RULE, "missing": "quarantine"})
+    assert await statuses(mirrors, name, "manifests/odd") == [403]
+
+
+async def test_a_layer_that_is_fetched_from_elsewhere_is_missing(mirrors: Mirrors) -> None:
+    foreign = {**describe(SU, OCI_LAYER), "urls": ["https://example.com/layer"]}
+    odd = make_image(settings=USER, layers=[describe(PLAIN.blobs[1], OCI_LAYER), foreign])
+    name = await fill(mirrors, "mirror", odd=odd)
+    await set_rules(mirrors, RULE)
+    assert await statuses(mirrors, name, "manifests/odd") == [403]
+
+
+async def test_an_upstream_that_fails_meanwhile_fails_the_request_and_is_asked_again(mirrors: Mirrors) -> None:
+    name = await fill(mirrors, "mirror", lost=PLAIN)
+    path = mirrors.up.blob_path("app", digest_of(PLAIN.blobs[1]))
+    there = mirrors.up.documents[path]
+    mirrors.up.serve(path, Answer(500))
+    await set_rules(mirrors, {**RULE, "action": "warn"})
+    assert await statuses(mirrors, name, "manifests/lost") == [200]
+    await set_rules(mirrors, RULE)
+    assert (await statuses(mirrors, name, "manifests/lost"))[0] >= 500
+    mirrors.up.serve(path, there)
+    mirrors.pass_days(1)
+    assert await statuses(mirrors, name, "manifests/lost") == [200]
+
+
+async def test_nothing_is_read_where_other_conditions_decide(mirrors: Mirrors) -> None:
+    name = await fill(mirrors, "mirror", bad=BAD)
+    match = {"contents": ["setuid"]}
+    await set_rules(
+        mirrors,
+        {"name": "a", "match": {**match, "packages": ["other"]}},
+        {"name": "b", "match": {**match, "versions": "9.*"}},
+        {"name": "c", "match": {**match, "source": "hosted"}},
+        {"name": "d", "match": match, "exempt": ["app@bad"]},
+        {"name": "e", "match": {**match, "labels": {"stage": "dev"}}},
+    )
+    assert await statuses(mirrors, name, "manifests/bad") == [200]
+    assert [each.path for each in mirrors.up.requests() if digest_of(SU) in each.path] == []
+
+
+async def test_signatures_and_other_artifacts_have_nothing_inside(mirrors: Mirrors) -> None:
+    about = b'{"name":"chart","version":"1.0.0"}'
+    chart = make_image("chart", config=describe(about, "application/vnd.cncf.helm.config.v1+json"))
+    chart = evolve(chart, blobs=(about, chart.blobs[1]))
+    name = await fill(mirrors, "mirror", sbom=make_artifact(None, "application/x"), chart=chart)
+    await set_rules(mirrors, {"name": "all", "match": {"contents": ["setuid", "root_user"]}})
+    assert await statuses(mirrors, name, "manifests/sbom", "manifests/chart") == [200, 200]
+
+
+async def test_the_words_of_other_formats_mean_nothing_for_images(mirrors: Mirrors) -> None:
+    name = await fill(mirrors, "mirror", bad=BAD)
+    rule = {"name": "x", "match": {"contents": ["install_script", "native_binary"]}}
+    await set_rules(mirrors, rule)
+    assert await statuses(mirrors, name, "manifests/bad") == [200]
+    reply = await mirrors.stack.api("PUT", "/repository/main%2Fmirror/config/policy", {"rules": [rule]})
+    assert (reply.status, "can never be met" in reply.body.decode()) == (422, True)
