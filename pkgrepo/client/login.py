@@ -12,6 +12,7 @@ import click
 
 from pkgrepo.client.api import Client, at
 from pkgrepo.client.browser_login import can_open_browser, log_in_by_browser
+from pkgrepo.client.credentials.lending import keep_lent, lent_file
 from pkgrepo.client.http import Failed, is_plain, parse_address, read_token
 from pkgrepo.client.printer import Column, Printer, time_with_age
 from pkgrepo.client.profiles import (
@@ -95,6 +96,9 @@ def logout(name: str, *, keep_token: bool) -> None:
     profile = checked(lambda: profiles.get(name))
 
     async def forget(session: Session) -> None:
+        lent = keep_lent(lent_file(os.environ), name, None)
+        if lent is not None and lent.id:
+            await _revoke(session, lent.id)
         if profile.token_id and not keep_token:
             await _revoke(session, profile.token_id)
         profiles.remove(name)

@@ -36,6 +36,21 @@ class Place:
 PLACES: Final[Mapping[str, Place]] = {
     ".npmrc": Place("{home}/.npmrc", "{home}/.npmrc", variables=("NPM_CONFIG_USERCONFIG", "npm_config_userconfig")),
     ".yarnrc.yml": Place("{home}/.yarnrc.yml", "{home}/.yarnrc.yml"),
+    "pip.conf": Place("{config}/pip/pip.conf", "{roaming}/pip/pip.ini", variables=("PIP_CONFIG_FILE",)),
+    "uv.toml": Place("{config}/uv/uv.toml", "{roaming}/uv/uv.toml", variables=("UV_CONFIG_FILE",)),
+    ".pypirc": Place("{home}/.pypirc", "{home}/.pypirc"),
+    "poetry/config.toml": Place(
+        "{config}/pypoetry/config.toml",
+        "{roaming}/pypoetry/config.toml",
+        "{home}/Library/Application Support/pypoetry/config.toml",
+        ("POETRY_CONFIG_DIR/config.toml",),
+    ),
+    "poetry/auth.toml": Place(
+        "{config}/pypoetry/auth.toml",
+        "{roaming}/pypoetry/auth.toml",
+        "{home}/Library/Application Support/pypoetry/auth.toml",
+        ("POETRY_CONFIG_DIR/auth.toml",),
+    ),
 }
 
 

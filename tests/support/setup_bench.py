@@ -11,6 +11,7 @@ from tests.support.client_programs import CLIENTS, client, program, run_client
 from tests.support.python_index import PASSWORD, USER
 
 OURS = Path(sys.executable).parent
+_SETTINGS = (".npmrc", ".yarnrc", ".pypirc", ".config/pip", ".config/uv/uv.toml", ".config/pypoetry")
 
 
 class SetupBench:
@@ -83,7 +84,7 @@ class SetupBench:
 
     def is_setting(self, name: str) -> bool:
         """Whether a file in the home is one that a set-up writes, and no cache of a client."""
-        return name.startswith((".npmrc", ".yarnrc", ".pypirc", ".condarc", ".gemrc", ".netrc"))
+        return name.startswith(_SETTINGS)
 
     def folder_of(self, name: str, files: Mapping[str, str]) -> Path:
         """Make a folder with files."""
@@ -95,7 +96,7 @@ class SetupBench:
 
     def files(self) -> dict[str, bytes]:
         """The files of the home with what is in them, without pkgrepo's own and caches."""
-        ours = {".config/pkgrepo/setup.json", ".config/pkgrepo/.setup.json.lock"}
+        ours = {f".config/pkgrepo/{name}" for name in ("setup.json", ".setup.json.lock", "short-lived.json")}
         found = {str(each.relative_to(self.home)): each for each in self.home.rglob("*") if each.is_file()}
         return {name: each.read_bytes() for name, each in found.items() if name not in ours}
 

@@ -30,4 +30,18 @@ FOREIGN: Mapping[str, str | None] = {
         '# mine\nnpmScopes:\n  acme:\n    npmAuthToken: "hidden-yarn"\n\nenableTelemetry: false # no\n'
         "unsafeHttpWhitelist:\n  - other.example\n\n# the end\n"
     ),
+    "pip.conf": (
+        "# mine\n[install]\nuser = true\n\n[global]\n; one\nindex-url = https://u:replaced@other.example/\n"
+        "extra-index-url =\n    https://u:hidden-pip@more.example/\n"
+    ),
+    "uv.toml": (
+        '# mine\npublish-url = "https://replaced.example/"\n\n[[index]]\nname = "other"\n'
+        'url = "https://u:hidden-uv@other.example/"\n\n[pip]\nno-build = true # no\n'
+    ),
+    ".pypirc": (
+        "[distutils]\nindex-servers =\n    pypi\n    other\n\n[other]\nrepository: https://other.example/\n"
+        "password: hidden-twine\n# the end\n"
+    ),
+    "poetry/config.toml": '# mine\n[virtualenvs]\nin-project = true\n\n[repositories.other]\nurl = "https://other.example"\n',
+    "poetry/auth.toml": '[http-basic.other]\nusername = "me"\npassword = "hidden-poetry"\n',
 }

@@ -20,9 +20,10 @@ from pkgrepo.client.setup.masking import masked
 from pkgrepo.client.setup.planning import Planned, apply, merged, plan_undo, plan_write, show
 from pkgrepo.client.setup.programs import Outcome, Programs
 from pkgrepo.client.setup.state import KeptToken, State, locked, read_state, state_file, write_state
-from pkgrepo.client.setup.tokens import make_token, revoke
+from pkgrepo.client.setup.tokens import make_token
 from pkgrepo.client.setup.tools import Tool, Wish, chosen_tools
 from pkgrepo.client.terminal import Unsound
+from pkgrepo.client.tokens import revoke
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.tool_files.places import local_file
 from pkgrepo.tool_files.values import ToolFile
@@ -190,7 +191,7 @@ async def _undo(session: Session, repository: str, tools: Sequence[str], *, yes:
     if not state.of(client.url, repository):
         raise NotFound("set-up of", repository)
     planned, told = plan_undo(state, client.url, repository, tools)
-    show(session.printer, planned)
+    show(session.printer, planned, *(each.text for each in state.tokens))
     for sentence in told:
         session.printer.note(sentence)
     if dry_run:
@@ -232,7 +233,7 @@ async def _check(session: Session, work: _Work) -> None:
     for tool in work.tools:
         outcomes = await deferToThread(_run_checks, tool, wish, work.programs)
         if not outcomes:
-            session.printer.line(f"{tool.name}: not checked, since there is nothing to ask for")
+            session.printer.line(f"{tool.name}: not checked: there is nothing to ask for")
         for words, done in outcomes:
             session.printer.line(f"{tool.name}: {'ok' if done.status == 0 else 'failed'}: {words}")
             if done.status != 0:

@@ -11,9 +11,10 @@ HIDDEN: Final = "********"
 _SECRET: Final = re.compile(
     r"""(?ix)
     ( (?: token | passwd | password | secret | api_?key | _auth | "auth" | credential )
-      [\w.-]* ["']? \s* (?: [=:] | \s ) \s* ["']? )
+      [\w.-]* ["']? [ \t]* (?: [=:] | [ \t] ) [ \t]* ["']? )
     ( (?! true\b | false\b | null\b | \[ | \{ ) [^\s"'<>]+ )
     | ( < (?: password | passphrase ) > ) ( [^<]+ )
+    | () ( \b pkgr_\w+ )
     | ( :// [^\s/:@]* : ) ( [^\s/@]+ ) (?= @ )
     """
 )
@@ -24,4 +25,4 @@ def masked(text: str, *secrets: str) -> str:
     for secret in secrets:
         if secret:
             text = text.replace(secret, HIDDEN)
-    return _SECRET.sub(lambda found: f"{found[1] or found[3] or found[5]}{HIDDEN}", text)
+    return _SECRET.sub(lambda found: f"{found[1] or found[3] or found[7] or ''}{HIDDEN}", text)

@@ -206,6 +206,8 @@ def _loose_mode(path: Path) -> int | None:
 
 
 def _read(path: Path) -> str | None:
+    if path.exists() and not path.is_file():  # such as /dev/null, by which variables turn a file off
+        raise Invalid(f"{path} is no file that could be changed")
     try:
         return path.read_bytes().decode("utf-8")
     except FileNotFoundError:

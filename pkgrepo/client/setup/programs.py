@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 SHORT_S: Final = 20.0  # for a question about a program itself
 LONG_S: Final = 120.0  # for a program that asks a server
@@ -28,18 +28,19 @@ class Programs:
     """Finds and runs programs in an environment."""
 
     environ: Mapping[str, str]
+    _outputs: dict[tuple[str, ...], str] = field(factory=dict, repr=False, eq=False)
 
     def find(self, name: str) -> str | None:
         """The path of a program, None if there is none."""
         return shutil.which(name, path=self.environ.get("PATH", os.defpath))
 
     def output(self, name: str, *arguments: str) -> str:
-        """What a program prints; empty if it is missing, or fails."""
-        found = self.find(name)
-        if found is None:
-            return ""
-        done = self.run([found, *arguments], SHORT_S)
-        return done.text if done.status == 0 else ""
+        """What a program prints, which is asked once; empty if it is missing, or fails."""
+        command = (name, *arguments)
+        if command not in self._outputs:
+            done = self.run(command, SHORT_S) if self.find(name) else Outcome(127, "")
+            self._outputs[command] = done.text if done.status == 0 else ""
+        return self._outputs[command]
 
     def run(self, command: Sequence[str], seconds: float = LONG_S, folder: Path | None = None) -> Outcome:
         """Run a program until it ends; it has no standard input. Blocks."""

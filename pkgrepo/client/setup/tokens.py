@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
 
 from pkgrepo.client.api import Client
-from pkgrepo.client.http import Failed
 from pkgrepo.client.setup.state import KeptToken
+from pkgrepo.client.tokens import create
 
 DAYS: Final = 30  # of a token in a file, unless --days says otherwise
 _PASSED_ON: Final = ("read", "write", "overwrite", "delete")  # those that clients of packages use
@@ -40,31 +40,3 @@ async def make_token(client: Client, repository: str, actions: Sequence[str], da
         text=made["token"],
         expires_at=msgspec.convert(ends, datetime) if ends else None,
     )
-
-
-async def create(client: Client, body: dict[str, Any], lifetime: timedelta, *, is_fixed: bool) -> Any:
-    """
-    Create a token for a time, or unless ``is_fixed`` for as long as the token of the profile lasts, if that is less.
-
-    :raises Failed: the server refuses it
-    """
-    end = (datetime.now(UTC) + lifetime).isoformat()
-    try:
-        return await client.change("POST", "user", "token", body={**body, "expires_at": end})
-    except Failed as refused:
-        if is_fixed or refused.status not in (403, 422, 400):
-            raise
-    made = await client.change("POST", "user", "token", body=body)
-    if made["expires_at"] and msgspec.convert(made["expires_at"], datetime) > datetime.now(UTC) + lifetime:
-        await client.change("DELETE", "user", "token", made["id"])  # it was refused for another reason
-        raise Failed("the server makes no token that ends so soon")
-    return made
-
-
-async def revoke(client: Client, token_id: str) -> bool:
-    """Revoke a token; whether that was possible. One that has ended needs nothing."""
-    try:
-        await client.change("DELETE", "user", "token", token_id)
-    except Failed as refused:
-        return refused.status == 404
-    return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -9,8 +10,10 @@ from attrs import frozen
 
 from pkgrepo.client.setup.programs import Programs
 from pkgrepo.errors import Invalid
-from pkgrepo.tool_files.tools import node
+from pkgrepo.tool_files.tools import node, python
 from pkgrepo.tool_files.values import ToolFile
+
+KEYRING_BACKEND: Final = "pkgrepo.client.credentials"
 
 
 @frozen
@@ -104,9 +107,62 @@ def _view(*words: str) -> Commands:
     return check
 
 
+def _nothing(_wish: Wish, _programs: Programs) -> Sequence[Sequence[str]]:
+    """No command: the tool has none that asks a server and changes nothing."""
+    return []
+
+
+def _poetry_hint(wish: Wish) -> str:
+    source = f"in each project: poetry source add --priority=primary pkgrepo {wish.url}/simple/"
+    return f"{source}; to publish: poetry publish --build -r pkgrepo" if wish.publishes else source
+
+
+def _has_keyring(programs: Programs, program: str = "keyring") -> bool:
+    """Whether the program ``keyring``, on the path or by its own path, knows the backend of pkgrepo."""
+    return KEYRING_BACKEND in programs.output(program, "--list-backends")
+
+
+def _pip(wish: Wish, programs: Programs) -> Sequence[ToolFile]:
+    return [python.pip_conf(wish.url, wish.token, keyring=_has_keyring(programs))]
+
+
+def _uv(wish: Wish, programs: Programs) -> Sequence[ToolFile]:
+    return [python.uv_toml(wish.url, wish.token, publishes=wish.publishes, keyring=_has_keyring(programs))]
+
+
+def _twine(wish: Wish, programs: Programs) -> Sequence[ToolFile]:
+    # twine asks the library of its own environment
+    program = os.path.realpath(programs.find("twine") or "twine")
+    beside = os.path.join(os.path.dirname(program), "keyring")
+    return [python.pypirc(wish.url, wish.token, keyring=_has_keyring(programs, beside))]
+
+
+def _poetry(wish: Wish, _programs: Programs) -> Sequence[ToolFile]:
+    found = [python.poetry_config(wish.url)] if wish.publishes else []
+    return [*found, *([python.poetry_auth(wish.token)] if wish.token else [])]
+
+
+def _pip_download(wish: Wish, _programs: Programs) -> Sequence[Sequence[str]]:
+    """Ask for the versions of a package: nothing is downloaded."""
+    return [["pip", "index", "versions", wish.package]] if wish.package else []
+
+
+def _uv_tree(wish: Wish, _programs: Programs) -> Sequence[Sequence[str]]:
+    """Have uv resolve a package, without installing it."""
+    if not wish.package:
+        return []
+    return [["uv", "pip", "compile", "--no-deps", "--quiet", "--no-header", "requirements.in"]]
+
+
 TOOLS: Final = (
     Tool("npm", "npm", ("npm",), _npm, _npm_check),
     Tool("pnpm", "npm", ("pnpm",), _npm, _view("pnpm", "view")),
     Tool("yarn", "yarn", ("yarn",), _yarn, _yarn_check, lambda _wish: {"package.json": "{}", "yarn.lock": ""}),
     Tool("bun", "bun", ("bun",), _npm, _view("bun", "pm", "view")),
+    Tool("pip", "pip", ("pip", "pip3"), _pip, _pip_download),
+    Tool("uv", "uv", ("uv",), _uv, _uv_tree, lambda wish: {"requirements.in": f"{wish.package}\n"}),
+    Tool(
+        "twine", "twine", ("twine",), _twine, _nothing, hint=lambda _wish: "to publish: twine upload -r pkgrepo dist/*"
+    ),
+    Tool("poetry", "poetry", ("poetry",), _poetry, _nothing, hint=_poetry_hint),
 )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import urlsplit
 
 from pkgrepo.repositories.snippets import TOKEN, Snippet, command, snippet
+from pkgrepo.tool_files.editing import render
+from pkgrepo.tool_files.tools.python import pip_conf, pypirc, uv_project
 
 
 def snippets(url: str, *, publishes: bool) -> Sequence[Snippet]:
@@ -14,31 +15,18 @@ def snippets(url: str, *, publishes: bool) -> Sequence[Snippet]:
 
     Those for publishing are left out unless the repository ``publishes``.
     """
-    parts = urlsplit(url)
-    authority = f"{parts.scheme}://__token__:{TOKEN}@{parts.netloc}{parts.path}"
-
-    uv = f'[[tool.uv.index]]\nname = "pkgrepo"\nurl = "{url}/simple/"\n'
-    if publishes:
-        uv += f'publish-url = "{url}/legacy/"\n'
     source = f"poetry source add --priority=primary pkgrepo {url}/simple/\n"
     install = [
         snippet("pip", "Install with pip", "", "sh", f"pip install --index-url {url}/simple/ PACKAGE\n"),
-        snippet("pip", "pip.conf", "pip.conf", "ini", f"[global]\nindex-url = {authority}/simple/\n"),
-        snippet("uv", "pyproject.toml", "pyproject.toml", "toml", f"{uv}default = true\n"),
+        snippet("pip", "pip.conf", "pip.conf", "ini", render(pip_conf(url, TOKEN))),
+        snippet("uv", "pyproject.toml", "pyproject.toml", "toml", render(uv_project(url, publishes=publishes))),
     ]
     if not publishes:
         return [*install, snippet("poetry", "Install with poetry", "", "sh", source)]
     return [
         *install,
         snippet("uv", "Publish with uv", "", "sh", f"uv publish --publish-url {url}/legacy/ --token {TOKEN}\n"),
-        snippet(
-            "twine",
-            ".pypirc",
-            "~/.pypirc",
-            "ini",
-            "[distutils]\nindex-servers = pkgrepo\n\n"
-            f"[pkgrepo]\nrepository = {url}/legacy/\nusername = __token__\npassword = {TOKEN}\n",
-        ),
+        snippet("twine", ".pypirc", "~/.pypirc", "ini", render(pypirc(url, TOKEN))),
         snippet("twine", "Publish with twine", "", "sh", f"twine upload --repository-url {url}/legacy/ dist/*\n"),
         snippet(
             "poetry",

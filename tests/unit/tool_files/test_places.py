@@ -12,13 +12,27 @@ WINDOWS |= {"LOCALAPPDATA": r"C:\Users\ann\AppData\Local"}
 ON_WINDOWS = {
     ".npmrc": r"C:\Users\ann\.npmrc",
     ".yarnrc.yml": r"C:\Users\ann\.yarnrc.yml",
+    "pip.conf": r"C:\Users\ann\AppData\Roaming\pip\pip.ini",
+    "uv.toml": r"C:\Users\ann\AppData\Roaming\uv\uv.toml",
+    ".pypirc": r"C:\Users\ann\.pypirc",
+    "poetry/config.toml": r"C:\Users\ann\AppData\Roaming\pypoetry\config.toml",
+    "poetry/auth.toml": r"C:\Users\ann\AppData\Roaming\pypoetry\auth.toml",
 }
 ON_LINUX = {
     ".npmrc": "/home/ann/.npmrc",
     ".yarnrc.yml": "/home/ann/.yarnrc.yml",
+    "pip.conf": "/home/ann/.config/pip/pip.conf",
+    "uv.toml": "/home/ann/.config/uv/uv.toml",
+    ".pypirc": "/home/ann/.pypirc",
+    "poetry/config.toml": "/home/ann/.config/pypoetry/config.toml",
+    "poetry/auth.toml": "/home/ann/.config/pypoetry/auth.toml",
 }
 VARIABLES = [
     (".npmrc", {"NPM_CONFIG_USERCONFIG": "/x/npmrc"}, "/x/npmrc"),
+    ("pip.conf", {"PIP_CONFIG_FILE": "/x/pip.conf", "XDG_CONFIG_HOME": "/y"}, "/x/pip.conf"),
+    ("pip.conf", {"XDG_CONFIG_HOME": "/y"}, "/y/pip/pip.conf"),
+    ("pip.conf", {"XDG_CONFIG_HOME": "relative"}, "/home/ann/.config/pip/pip.conf"),
+    ("poetry/auth.toml", {"POETRY_CONFIG_DIR": "/x"}, "/x/auth.toml"),
 ]
 
 

@@ -13,7 +13,7 @@ from pkgrepo.client.printer import Printer
 from pkgrepo.client.setup.planning import BACKUP, apply, merged, plan_undo, plan_write, show
 from pkgrepo.client.setup.state import State
 from pkgrepo.client.setup.tools import TOOLS, Tool, Wish
-from pkgrepo.errors import Conflict
+from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.tool_files.places import local_file
 from tests.support.tool_programs import FOREIGN, StandIns
 
@@ -156,6 +156,12 @@ def test_lines_that_were_changed_since_are_left_and_named(machine: Machine) -> N
     assert "changed since" in told
     assert "_authToken=mine" in path.read_text()
     assert len(machine.state.changes) == 1
+
+
+def test_what_is_no_file_is_refused(machine: Machine) -> None:
+    found = [(Path(os.devnull), "npm", file) for file in NPM.files(WISH, StandIns())]
+    with pytest.raises(Invalid, match="no file"):
+        plan_write(State(), SERVER, REPOSITORY, merged(found))
 
 
 def test_two_repositories_are_undone_in_the_order_of_their_names_only_backwards(machine: Machine) -> None:
