@@ -17,7 +17,7 @@ from pkgrepo.config.explain import settings_page
 from pkgrepo.management.api.openapi import api_page
 from pkgrepo.management.app import EVERY_TABLE
 from pkgrepo.management.repositories.reference import configuration_page
-from pkgrepo.web.docs import BookPage, anchor_of, load_book, with_anchors
+from pkgrepo.web.book import LAST, BookPage, anchor_of, find_sections, load_book, sections_of, with_anchors
 from tests.support.added_formats import ADDED
 from tests.support.browser import Browser
 from tests.support.commands_page import commands_page
@@ -102,6 +102,55 @@ async def test_the_book_is_read_without_a_login(browser: Browser) -> None:
         assert (await browser.get(f"/ui/docs/{name}")).status == 200
     assert (await browser.get("/ui/docs/nothing")).status == 404
     assert (await browser.get("/ui/docs/..%2Fpy.typed")).status == 404
+
+
+def found(query: str) -> list[str]:
+    hits = find_sections([section for page in BOOK.values() for section in sections_of(page)], query)
+    return [f"{each.section.page.name}#{each.section.anchor}" for each in hits]
+
+
+def test_sections_have_the_anchors_of_the_page() -> None:
+    page = BookPage("x", "X", "# X\n\nfirst\n\n## A `[b.c]`!\n\n```\n## no heading\n```\n\n### A\n\n## A\n")
+    assert [(each.anchor, each.title) for each in sections_of(page)] == [
+        ("", "X"),
+        ("a-bc", "A [b.c]!"),
+        ("a", "A"),
+        ("a-1", "A"),
+    ]
+
+
+def test_all_words_are_found_and_titles_come_first_and_lists_last() -> None:
+    assert found("freeze")[0] == "policy#freeze"
+    assert found("minimumReleaseAge pnpm")[0].startswith("cooldowns#")
+    assert found("backup restore")[0].startswith("backup#")
+    names = [each.partition("#")[0] for each in found("quota")]
+    assert names[0] == "quotas"
+    assert sorted(names, key=lambda each: each in LAST) == names
+    assert found("freeze xyzzy-nowhere") == found(" ") == []
+
+
+def test_an_excerpt_is_one_line_around_a_word_without_marks() -> None:
+    page = BookPage("x", "X", f"# X\n\n**bold** [link](npm.md)\n\n{'a ' * 300}`needle` {'b ' * 300}\n")
+    (hit,) = find_sections(list(sections_of(page)), "needle")
+    assert "needle b" in hit.excerpt
+    assert hit.excerpt.startswith("… a")
+    assert hit.excerpt.endswith("b …")
+    (hit,) = find_sections(list(sections_of(page)), "bold")
+    assert hit.excerpt == "bold link"
+
+
+async def test_the_book_is_searched_and_read_by_programs(browser: Browser) -> None:
+    page = await browser.get("/ui/docs?q=freeze")
+    assert "/ui/docs/policy#freeze" in page.links
+    nothing = await browser.get("/ui/docs?q=%3Cscript%3Exyzzy")
+    assert "No part of it has all of" in nothing.text
+    assert "<script>xyzzy" not in nothing.html
+    listed = (await browser.raw("GET", "/ui/docs/llms.txt")).body.decode()
+    assert listed.startswith("# pkgrepo\n\n> pkgrepo serves")
+    assert "(http://registry.example/ui/docs/policy.md)" in listed
+    text = (await browser.raw("GET", "/ui/docs/policy.md")).body.decode()
+    assert text.startswith("# Rules, blocks and quarantine\n")
+    assert (await browser.get("/ui/docs/nothing.md")).status == 404
 
 
 def test_the_page_of_incidents_is_current() -> None:
