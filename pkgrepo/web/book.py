@@ -22,7 +22,7 @@ LAST: Final = frozenset({"api", "commands", "settings", "configuration"})  # lis
 _HEADING: Final = re.compile(r"<h(?P<level>[23])>(?P<text>.*?)</h[23]>", re.DOTALL)
 _PART: Final = re.compile(r"^(?=## )", re.MULTILINE)
 _SECTION: Final = re.compile(r"##{1,2} (.+)")
-_MARKS: Final = re.compile(r"[*`]|\]\([^)]*\)|!?\[")
+_MARKS: Final = re.compile(r"\*\*|`|\]\([^)]*\)|!?\[")
 _LINK: Final = re.compile(r"\]\((?P<name>[a-z0-9-]+)\.md(?P<anchor>#[\w-]+)?\)")
 
 
@@ -143,17 +143,30 @@ def find_sections(sections: Sequence[Section], query: str) -> list[Hit]:
 
 
 def _excerpt(section: Section, words: Sequence[str]) -> str:
-    """The first line with a word of a query, without marks, shortened around it."""
-    lines = [
-        _MARKS.sub("", each).strip("| ") for each in section.text.splitlines() if not each.startswith(("```", "| --"))
-    ]
-    for line in lines:
-        at = min((where for word in words if (where := line.lower().find(word)) >= 0), default=-1)
-        if at >= 0:
-            start = max(0, min(at - LONGEST_EXCERPT // 3, len(line) - LONGEST_EXCERPT))
-            end = start + LONGEST_EXCERPT
-            return f"{'… ' if start else ''}{line[start:end].strip()}{' …' if end < len(line) else ''}"
-    return next(filter(None, lines), "")[:LONGEST_EXCERPT]
+    """A line with a word of a query, rather of a text than of code, without marks, shortened around the word."""
+    lines = [(_MARKS.sub("", text).strip("| "), is_code) for text, is_code in _lines(section.text)]
+    found = [(is_code, at, line) for line, is_code in lines if (at := _first(words, line)) >= 0]
+    if not found:
+        return next((line for line, _ in lines if line), "")[:LONGEST_EXCERPT]
+    _, at, line = min(found, key=lambda each: each[0])
+    start = max(0, min(at - LONGEST_EXCERPT // 3, len(line) - LONGEST_EXCERPT))
+    end = start + LONGEST_EXCERPT
+    return f"{'… ' if start else ''}{line[start:end].strip()}{' …' if end < len(line) else ''}"
+
+
+def _lines(text: str) -> Iterator[tuple[str, bool]]:
+    """The lines of a Markdown text, each with whether it is code."""
+    is_code = False
+    for line in text.splitlines():
+        if line.startswith("```"):
+            is_code = not is_code
+        elif not line.startswith("| --"):
+            yield line, is_code
+
+
+def _first(words: Sequence[str], line: str) -> int:
+    """Where the first of some words begins in a line; -1 if there is none."""
+    return min((at for word in words if (at := line.lower().find(word)) >= 0), default=-1)
 
 
 def list_for_programs(book: Mapping[str, BookPage], base_url: str) -> str:
