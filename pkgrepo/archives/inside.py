@@ -25,10 +25,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Literal, get_args
 
 import msgspec
-from attrs import frozen
+from attrs import define, field, frozen
 
 from pkgrepo.errors import Invalid
 
+from .licence_texts import LONGEST, MOST_FILES, UNKNOWN, licence_files, licences_of_file
 from .listing import Found, walk_archive
 from .minified import MOST_READ, Places, is_code, places_of, unreadable_bytes
 from .source import Source
@@ -48,6 +49,7 @@ Difference = Literal[
     "source",
     "size",
     "obfuscated",
+    "licence",
 ]
 DIFFERENCES: Final[tuple[Difference, ...]] = get_args(Difference)
 
@@ -57,6 +59,7 @@ LONGEST_TEXT: Final = 8 * 1024 * 1024  # bytes of a file that is read
 MOST_NAMES: Final = 2000  # of dependencies
 LONGEST_NAME: Final = 256  # characters of one
 _HEAD: Final = 64  # bytes
+_AT_THE_TOP: Final = licence_files("^")
 
 _MACHINE: Final = (
     b"\x7fELF",
@@ -82,7 +85,8 @@ class Shape(msgspec.Struct, frozen=True, omit_defaults=True):
     ``unpacked`` is the size of its files in bytes, and ``files`` their number; None if not known. What is for one
     ``platform`` alone is not chosen by clients: another package names its version. ``unreadable`` is where its files
     have code that people cannot read; None if they were not read, or by an earlier release, which did not look for it.
-    ``programs`` are the paths of those with setuid or setgid in an image.
+    ``programs`` are the paths of those with setuid or setgid in an image. ``licences`` are those that its files
+    declare, and whose texts they have; None as for ``unreadable``.
     """
 
     dependencies: tuple[str, ...] = ()
@@ -95,11 +99,12 @@ class Shape(msgspec.Struct, frozen=True, omit_defaults=True):
     platform: bool = False
     unreadable: Places | None = None
     programs: tuple[str, ...] = ()
+    licences: tuple[str, ...] | None = None
 
     @property
     def is_read(self) -> bool:
         """Whether the bytes of a file were read for all of it."""
-        return self.unreadable is not None
+        return self.unreadable is not None and self.licences is not None
 
     def joined(self, other: Shape) -> Shape:
         """What both say together."""
@@ -114,6 +119,7 @@ class Shape(msgspec.Struct, frozen=True, omit_defaults=True):
             platform=self.platform or other.platform,
             unreadable=other.unreadable if self.unreadable is None else self.unreadable,
             programs=_union(self.programs, other.programs),
+            licences=_joined(self.licences, other.licences),
         )
 
 
@@ -124,11 +130,15 @@ def _union(one: Iterable[str], other: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted({*one, *other}))
 
 
-def names_checked(found: Iterable[str]) -> tuple[str, ...]:
-    """The names of dependencies, sorted. :raises Invalid: there are too many, or one is too long"""
+def _joined(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    return one if other is None else other if one is None else _union(one, other)
+
+
+def names_checked(found: Iterable[str], what: str = "dependencies") -> tuple[str, ...]:
+    """Names, such as those of dependencies, sorted. :raises Invalid: there are too many, or one is too long"""
     names = sorted(set(found))
     if len(names) > MOST_NAMES or any(len(each) > LONGEST_NAME for each in names):
-        raise Invalid(f"it has more than {MOST_NAMES} dependencies, or a name of more than {LONGEST_NAME} characters")
+        raise Invalid(f"it has more than {MOST_NAMES} {what}, or a name of more than {LONGEST_NAME} characters")
     return tuple(names)
 
 
@@ -147,12 +157,14 @@ class Signs:
 
     ``names`` are patterns of names in the archive, with what they say. ``texts`` are patterns of the names of files
     that are read, with functions that say what these tell, and raise ``Invalid`` if they cannot be understood.
-    ``top`` is what names begin with that is not the same in each version.
+    ``top`` is what names begin with that is not the same in each version. ``licences`` is a pattern of the names of
+    files with the text of a licence.
     """
 
     names: Sequence[tuple[re.Pattern[str], Word]] = ()
     texts: Sequence[tuple[re.Pattern[str], Callable[[bytes], Inside]]] = ()
     top: re.Pattern[str] | None = None
+    licences: re.Pattern[str] = _AT_THE_TOP
 
 
 def look_inside(content: int | bytes, filename: str, signs: Signs) -> Inside:
@@ -165,6 +177,7 @@ def look_inside(content: int | bytes, filename: str, signs: Signs) -> Inside:
     found: set[Word] = set()
     shape, unpacked, files = NO_SHAPE, 0, 0
     unreadable: dict[str, int] = {}
+    licences = _Licences(signs.licences)
     for each in walk_archive(source, MOST, MOST_BZ2):
         if each is None:
             raise source.refuse(f"unpacks to more than {MOST} bytes")
@@ -179,15 +192,46 @@ def look_inside(content: int | bytes, filename: str, signs: Signs) -> Inside:
             continue
         unpacked, files = unpacked + each.entry.size, files + 1
         code = is_code(name)
-        data = each.read(LONGEST_TEXT) if readers else _code(each) if code else each.head(_HEAD)
+        licence = licences.takes(name)
+        data = each.read(LONGEST_TEXT) if readers else _code(each) if code else each.head(LONGEST if licence else _HEAD)
+        if licence:
+            licences.add(name, data)
         if code and (count := unreadable_bytes(name, data, each.entry.size)):
             unreadable[name if signs.top is None else signs.top.sub("", name, count=1)] = count
         found.update(_of_head(data[:_HEAD], name))
         for told in (read(data) for read in readers):
             found.update(told.words)
             shape = shape.joined(told.shape)
-    shape = msgspec.structs.replace(shape, unpacked=unpacked, files=files, unreadable=places_of(unreadable))
+    shape = msgspec.structs.replace(
+        shape,
+        unpacked=unpacked,
+        files=files,
+        unreadable=places_of(unreadable),
+        licences=names_checked([*(shape.licences or ()), *licences.found], "licences"),
+    )
     return Inside(frozenset(found), shape)
+
+
+@define
+class _Licences:
+    """The licences that files of an archive have the text of, whose names are like a ``pattern``."""
+
+    pattern: re.Pattern[str]
+    found: set[str] = field(factory=set)
+    _count: int = 0
+
+    def takes(self, name: str) -> bool:
+        """Whether a file is to be read; of too many it is not known what they say."""
+        if not self.pattern.search(name):
+            return False
+        self._count += 1
+        if self._count > MOST_FILES:
+            self.found.add(UNKNOWN)
+        return self._count <= MOST_FILES
+
+    def add(self, name: str, data: bytes) -> None:
+        """Take the text in a file into account."""
+        self.found.update(licences_of_file(name, data))
 
 
 def _code(found: Found) -> bytes:

@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from pkgrepo.archives.inside import Difference, Inside, Shape, Signs, Word, look_inside, names_checked
+from pkgrepo.archives.licence_texts import licence_files, licences_declared
 from pkgrepo.errors import Invalid
 from pkgrepo.untrusted.strict_json import ERRORS, describe
 
@@ -25,6 +26,7 @@ _STEPS: Final = "(?:post-link|pre-link|pre-unlink)"
 
 class _Index(msgspec.Struct):
     depends: list[Any] = []
+    license: Any = None
 
 
 def _read(data: bytes) -> Inside:
@@ -33,8 +35,12 @@ def _read(data: bytes) -> Inside:
         found = msgspec.json.decode(data, type=_Index)
     except ERRORS as error:
         raise Invalid(f"index.json cannot be read: {describe(data, error)}") from None
+    said = [found.license] if isinstance(found.license, str) else []
     return Inside(
-        shape=Shape(dependencies=names_checked(str(each).partition(" ")[0].lower() for each in found.depends))
+        shape=Shape(
+            dependencies=names_checked(str(each).partition(" ")[0].lower() for each in found.depends),
+            licences=names_checked(licences_declared(said), "licences"),
+        )
     )
 
 
@@ -46,12 +52,13 @@ SIGNS: Final = Signs(
         (re.compile(rf"{_AT}(?:.*/)?site-packages/(?:site|user)customize(?:\.[^/]+$|/)", re.IGNORECASE), "pth"),
     ],
     texts=[(re.compile(rf"{_AT}info/index\.json$"), _read)],
+    licences=licence_files(rf"{_AT}info/(?:licenses/)?(?:[^/]+/)?"),
 )
 
 
 CONTENTS: Final[frozenset[Word]] = frozenset({"install_script", "pth", "executable", "native_binary"})
 DIFFERS: Final[frozenset[Difference]] = frozenset(
-    {"install_script", "pth", "executable", "dependency", "size", "obfuscated"}
+    {"install_script", "pth", "executable", "dependency", "size", "obfuscated", "licence"}
 )
 
 

@@ -16,7 +16,9 @@ from typing import Any, Final
 import msgspec
 
 from pkgrepo.archives.inside import Difference, Inside, Shape, Signs, Word, look_inside, names_checked
+from pkgrepo.archives.licence_texts import licence_files, licences_declared
 from pkgrepo.errors import Invalid
+from pkgrepo.repositories.policy.facts import licences_of
 from pkgrepo.untrusted.code_hosts import repository_of
 
 RUN: Final = ("preinstall", "install", "postinstall")
@@ -83,7 +85,9 @@ def _read(data: bytes) -> Inside:
     run = [str(scripts[each]) for each in RUN if scripts.get(each)] if isinstance(scripts, dict) else []
     words: list[Word] = ["install_script"] if run else []
     words += ["native_build"] if any(map(_BUILDERS.search, run)) else []
-    shape = msgspec.structs.replace(shape_of(manifest), publisher="", maintainers=())  # which only the registry knows
+    licences = names_checked(licences_declared(licences_of(manifest)), "licences")
+    # who published it only the registry knows
+    shape = msgspec.structs.replace(shape_of(manifest), publisher="", maintainers=(), licences=licences)
     return Inside(frozenset(words), shape)
 
 
@@ -91,6 +95,7 @@ SIGNS: Final = Signs(
     names=[(re.compile(rf"{_TOP}binding\.gyp$"), each) for each in _GYP],
     texts=[(re.compile(rf"{_TOP}package\.json$"), _read)],
     top=re.compile(_TOP),
+    licences=licence_files(_TOP),
 )
 
 
@@ -98,7 +103,7 @@ CONTENTS: Final[frozenset[Word]] = frozenset({"install_script", "native_build", 
 DIFFERS: Final[frozenset[Difference]] = frozenset(
     {
         *("install_script", "native_build", "executable", "dependency", "git_dependency", "publisher", "source"),
-        *("size", "obfuscated"),
+        *("size", "obfuscated", "licence"),
     }
 )
 

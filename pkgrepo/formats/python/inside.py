@@ -19,9 +19,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from email.parser import BytesHeaderParser
 from typing import Any, Final
 
+import msgspec
 from attrs import evolve
 
 from pkgrepo.archives.inside import Difference, Inside, Shape, Signs, Word, look_inside, names_checked
+from pkgrepo.archives.licence_texts import licence_files, licences_declared
 from pkgrepo.formats.python.names import normalise
 from pkgrepo.untrusted.code_hosts import repository_of
 
@@ -35,6 +37,7 @@ _DIRECT: Final = re.compile(r"[^;]*@")  # PEP 508: NAME @ ADDRESS
 _SOURCE: Final = frozenset({"source", "sourcecode", "repository", "github", "gitlab", "code", "sources"})
 _LABEL: Final = re.compile(r"[^a-z0-9]+")
 _END: Final = re.compile(rb"\r?\n\r?\n")
+_UNSAID: Final = frozenset({"", "UNKNOWN"})  # as builders write that no licence is declared
 LONGEST_HEAD: Final = 1024 * 1024  # bytes
 
 
@@ -64,7 +67,10 @@ def _read(data: bytes) -> Inside:
     end = _END.search(data)
     head = BytesHeaderParser().parsebytes(data[: LONGEST_HEAD if end is None else min(end.start(), LONGEST_HEAD)])
     fields = {"requires_dist": "Requires-Dist", "project_urls": "Project-URL"}
-    return Inside(shape=shape_of({key: [str(each) for each in head.get_all(name, ())] for key, name in fields.items()}))
+    shape = shape_of({key: [str(each) for each in head.get_all(name, ())] for key, name in fields.items()})
+    said = [str(each) for name in ("License-Expression", "License") for each in head.get_all(name, ())]
+    licences = names_checked(licences_declared(each for each in said if each not in _UNSAID), "licences")
+    return Inside(shape=msgspec.structs.replace(shape, licences=licences))
 
 
 WHEEL: Final = Signs(
@@ -75,6 +81,7 @@ WHEEL: Final = Signs(
     ],
     texts=[(re.compile(r"^[^/]+\.(?:dist|egg)-info/METADATA$"), _read)],
     top=re.compile(_WHEEL),
+    licences=licence_files(r"^[^/]+\.(?:dist|egg)-info/(?:licen[sc]es?/)?"),
 )
 SOURCES: Final = Signs(
     names=[
@@ -83,6 +90,7 @@ SOURCES: Final = Signs(
     ],
     texts=[(re.compile(r"^[^/]+/PKG-INFO$"), _read)],
     top=re.compile(r"^[^/]+/"),
+    licences=licence_files(r"^[^/]+/"),
 )
 _BUILT: Final = (".whl", ".egg")
 
@@ -91,7 +99,7 @@ CONTENTS: Final[frozenset[Word]] = frozenset({"install_script", "native_build", 
 DIFFERS: Final[frozenset[Difference]] = frozenset(
     {
         *("install_script", "native_build", "pth", "executable", "dependency", "git_dependency", "source", "size"),
-        "obfuscated",
+        *("obfuscated", "licence"),
     }
 )
 

@@ -14,6 +14,7 @@ import msgspec
 from attrs import evolve
 
 from pkgrepo.archives.inside import Difference, Inside, Signs, Word, look_inside, names_checked
+from pkgrepo.archives.licence_texts import licences_declared
 from pkgrepo.untrusted.code_hosts import repository_of
 
 from .push.gem_metadata import inspect_gem
@@ -23,7 +24,7 @@ SIGNS: Final = Signs(names=[(re.compile(r"(?:^|/)rubygems_plugin\.rb$"), "instal
 
 CONTENTS: Final[frozenset[Word]] = frozenset({"install_script", "native_build", "executable", "native_binary"})
 DIFFERS: Final[frozenset[Difference]] = frozenset(
-    {"install_script", "native_build", "executable", "dependency", "source", "size", "obfuscated"}
+    {"install_script", "native_build", "executable", "dependency", "source", "size", "obfuscated", "licence"}
 )
 
 
@@ -33,6 +34,8 @@ def look(content: int | bytes, path: str) -> Inside:
     spec = inspect_gem(content)
     needed = names_checked(each.name for each in spec.dependencies if each.is_runtime)
     source = repository_of(spec.metadata.get("source_code_uri", "")) or repository_of(spec.homepage or "")
-    shape = msgspec.structs.replace(found.shape, dependencies=needed, sources=(source,) if source else ())
+    said = names_checked([*licences_declared(spec.licenses), *(found.shape.licences or ())], "licences")
+    sources = (source,) if source else ()
+    shape = msgspec.structs.replace(found.shape, dependencies=needed, sources=sources, licences=said)
     builds: set[Word] = {"install_script", "native_build"} if spec.extensions else set()
     return evolve(found, words=found.words | builds, shape=shape)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from attrs import define, frozen
 
 from pkgrepo.archives.inside import Difference, Shape, Word
+from pkgrepo.archives.licence_texts import names_in
 from pkgrepo.errors import Invalid
 from pkgrepo.model.advisories import SEVERITIES, Advisory, MalwareNames
 from pkgrepo.repositories.version_ranges import Test
@@ -404,5 +405,4 @@ def _inside(words: Sequence[str], programs: Sequence[str]) -> str:
 
 def _licences(text: str) -> list[str]:
     """The licences in an SPDX expression, or in a free text, and the whole of it."""
-    parts = re.split(r"\s+(?:OR|AND|WITH)\s+|[()/,;]+", text)
-    return [text.strip(), *(each.strip() for each in parts if each.strip())]
+    return [text.strip(), *names_in(text)]

@@ -13,6 +13,8 @@ word                what it says
 ``size``            unpacked it has more than ``GROWTH`` times as many bytes, and ``LEAST_GROWTH`` more
 ``obfuscated``      it has code that people cannot read where the one before has none, see
                     L{pkgrepo.archives.minified}
+``licence``         its files declare, or have the text of, a licence that those of the one before do not, which have
+                    another one
 ==================  ================================================================================================
 """
 
@@ -26,6 +28,7 @@ from typing import Final
 from attrs import frozen
 
 from pkgrepo.archives.inside import DIFFERENCES, NO_SHAPE, Difference, Shape
+from pkgrepo.archives.licence_texts import new_licences
 from pkgrepo.archives.minified import GROWTH, LEAST_GROWTH, new_places
 
 MOST_NAMED: Final = 5  # names in a sentence
@@ -105,6 +108,8 @@ def compare(before: Seen, after: Seen, version: str) -> Compared:
         words.update(_of_shapes(old, new))
         if old.unreadable is None or new.unreadable is None:
             unknown.add("obfuscated")
+        if old.licences is None or new.licences is None:
+            unknown.add("licence")
     said, says = before.told or NO_SHAPE, after.told or NO_SHAPE
     if not said.publisher or not says.publisher:
         unknown.add("publisher")
@@ -128,6 +133,7 @@ def _of_shapes(before: Shape, after: Shape) -> Mapping[Difference, Sequence[str]
         found["size"] = (_bytes(old), _bytes(new))
     if before.unreadable is not None and after.unreadable is not None:
         found["obfuscated"] = [*new_places(before.unreadable, after.unreadable)]
+    found["licence"] = new_licences(before.licences or (), after.licences or ())
     return {word: names for word, names in found.items() if names}
 
 
@@ -157,4 +163,5 @@ _SAID: Final[Mapping[Difference, Callable[[Sequence[str]], str]]] = {
     "source": lambda names: _named("another source", "other sources", names),
     "size": lambda sizes: f"size from {' to '.join(sizes)}",
     "obfuscated": lambda names: _named(_OBFUSCATED, _OBFUSCATED, names),
+    "licence": lambda names: _named("another licence", "other licences", names),
 }

@@ -95,6 +95,12 @@ RULES = (
         _first,
         lambda each: each.looked_into or _has_pth(each),
     ),
+    RuleKind(
+        "licence_differs",
+        lambda *_: {"differs": ["licence"]},
+        _bad,
+        lambda each: each.looked_into or _has_pth(each),
+    ),
     RuleKind("trust_fell", lambda *_: {"trust": "fell"}, _bad, lambda each: each.format in ("npm", "python")),
     RuleKind("later", lambda *_: {"published_after": "2000-01-01T00:00:00Z"}, _every),
     RuleKind("age", lambda *_: {"age_days": 7}, _every),

@@ -12,6 +12,7 @@ import zstandard
 
 from pkgrepo.archives import inside
 from pkgrepo.archives.inside import Inside, Signs, look_inside
+from pkgrepo.archives.licence_texts import UNKNOWN
 from pkgrepo.errors import Invalid
 from tests.support.conda_packages import make_conda
 from tests.support.gems import make_gemspec, pack_gem
@@ -94,6 +95,20 @@ def test_names_and_texts_say_what_a_format_knows() -> None:
 def test_nothing_is_said_of_what_cannot_be_read_to_its_end(name: str, data: bytes) -> None:
     with pytest.raises(Invalid):
         look_inside(data, name, NOTHING)
+
+
+def test_licences_are_those_of_files_at_the_top(monkeypatch: pytest.MonkeyPatch) -> None:
+    mit = b"Permission is hereby granted, free of charge, to any person obtaining a copy"
+    files = {"LICENSE": mit, "COPYING": b"mine", "deep/LICENSE": b"GNU General Public License Version 3", "a.txt": mit}
+    for name, data in {"x.tgz": make_tar_gz(files), "x.whl": make_zip(files)}.items():
+        assert look_inside(data, name, NOTHING).shape.licences == (UNKNOWN, "MIT")
+    assert look_inside(make_tar_gz({"a": b"b"}), "x.tgz", NOTHING).shape.licences == ()
+    long = {"LICENSE": mit + b"x" * 1024 * 1024, "b": b"#!"}
+    found = look_inside(make_tar_gz(long), "x.tgz", NOTHING)
+    assert (found.shape.licences, found.words) == (("MIT",), {"executable"})
+    monkeypatch.setattr(inside, "MOST_FILES", 3)
+    many = {f"LICENSE-{number}": mit for number in range(5)}
+    assert look_inside(make_tar_gz(many), "x.tgz", NOTHING).shape.licences == (UNKNOWN, "MIT")
 
 
 def test_a_conda_package_has_two_archives_to_unpack() -> None:

@@ -22,3 +22,10 @@ from tests.support.conda_packages import make_conda
 )
 def test_scripts_and_what_python_starts_are_found(file: str, found: set[str]) -> None:
     assert look(make_conda("demo", "1.0", "0", payload=[(file, b"x")]), "demo-1.0-0.conda").words == found
+
+
+def test_licences_are_those_of_the_index_and_the_texts_in_the_package() -> None:
+    mit = b"Permission is hereby granted, free of charge, to any person obtaining a copy"
+    files = [("share/LICENSE", b"another"), ("info/licenses/LICENSE.txt", mit)]
+    data = make_conda("demo", "1.0", "0", license="BUSL-1.1", payload=files)
+    assert look(data, "demo-1.0-0.conda").shape.licences == ("BUSL-1.1", "MIT")

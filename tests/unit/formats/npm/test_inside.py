@@ -42,3 +42,16 @@ def test_what_npm_runs_is_found(data: bytes, found: set[str]) -> None:
 def test_a_manifest_that_npm_could_read_otherwise_is_refused(manifest: bytes) -> None:
     with pytest.raises(Invalid):
         look(pack(manifest), "a-1.0.0.tgz")
+
+
+@pytest.mark.parametrize(
+    ("manifest", "said"),
+    [
+        ({}, ("LicenseRef-unknown",)),
+        ({"license": "MIT"}, ("LicenseRef-unknown", "MIT")),
+        ({"license": {"type": "BUSL-1.1"}}, ("BUSL-1.1", "LicenseRef-unknown")),
+        ({"licenses": [{"type": "MIT"}, "BSD"]}, ("BSD", "LicenseRef-unknown", "MIT")),
+    ],
+)
+def test_licences_are_those_declared_in_the_tarball_and_the_text_in_it(manifest: Any, said: tuple[str, ...]) -> None:
+    assert look(pack(manifest, "LICENSE", "deep/LICENSE"), "a-1.0.0.tgz").shape.licences == said

@@ -31,3 +31,26 @@ def test_what_a_wheel_brings_to_each_start_of_python(name: str, found: set[str])
 def test_a_source_distribution_runs_when_it_is_built() -> None:
     filename, data = make_sdist("demo", "1.0")
     assert look(data, filename).words == {"install_script"}
+
+
+MIT = b"Permission is hereby granted, free of charge, to any person obtaining a copy"
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ([], ("MIT",)),
+        ([("License", "UNKNOWN")], ("MIT",)),
+        ([("License-Expression", "MIT OR Apache-2.0")], ("Apache-2.0", "MIT")),
+        ([("License", "Business Source License 1.1")], ("Business Source License 1.1", "MIT")),
+        ([("Classifier", "License :: OSI Approved :: BSD License")], ("MIT",)),
+    ],
+)
+def test_licences_are_those_that_the_metadata_declare_and_the_texts_beside_them(
+    fields: list[tuple[str, str]], said: tuple[str, ...]
+) -> None:
+    files = {"demo-1.0.dist-info/licenses/LICENSE.txt": MIT, "demo/LICENSE": b"another"}
+    filename, data = make_wheel("demo", "1.0", fields=fields, extra_files=files)
+    assert look(data, filename).shape.licences == said
+    filename, data = make_sdist("demo", "1.0", fields=fields)
+    assert look(data, filename).shape.licences == tuple(each for each in said if fields and each in str(fields))

@@ -24,6 +24,7 @@ from tests.support.upstreams.npm import NpmUpstream
 
 NAME = "demo"
 SCRIPT = {"scripts": {"install": "node x.js"}}
+BUSL = {"LICENSE": b"Business Source License 1.1\n\nChange License: MIT"}
 LINE = b"x" * 5000
 RULE: dict[str, Any] = {"name": "first", "match": {"differs": ["install_script"]}, "action": "quarantine"}
 
@@ -221,6 +222,8 @@ async def test_where_no_version_before_is_served_it_is_missing(world: ProxyWorld
         ),
         ("obfuscated", {}, {"files": {"bundle.js": LINE}}, "new obfuscated or minified code in bundle.js since 1.0.0"),
         ("obfuscated", {}, {"files": {"index.js": LINE}}, "new obfuscated or minified code in index.js since 1.0.0"),
+        ("licence", {"license": "MIT"}, {"license": "BUSL-1.1"}, "another licence BUSL-1.1 since 1.0.0"),
+        ("licence", {"license": "MIT"}, {"license": "MIT", "files": BUSL}, "another licence BUSL-1.1 since 1.0.0"),
         ("size", {}, {"pad": 300_000}, "size from 130 bytes to 293 KiB since"),
     ],
 )
@@ -295,6 +298,30 @@ async def test_code_is_not_new_in_a_package_that_has_always_had_it_there(world: 
         up.add(NAME, f"1.0.{number}", published=days_ago(9 - number), files={"dist/a.min.js": LINE * (number + 1)})
     mirror = await mirror_of(world, up, {**RULE, "match": {"differs": ["obfuscated"]}})
     assert [await ask(world, mirror, f"1.0.{number}") for number in range(3)] == ["", "", ""]
+
+
+async def test_a_licence_is_that_in_the_tarball_whatever_the_document_says(world: ProxyWorld) -> None:
+    up = world.upstream()
+    up.add(NAME, "1.0.0", license="MIT")
+    up.add(NAME, "1.0.1", license="MIT")
+    up.add(NAME, "1.0.2", license="BUSL-1.1")
+    versions = up.change(NAME)["versions"]
+    versions["1.0.1"]["license"], versions["1.0.2"]["license"] = "BUSL-1.1", "MIT"
+    mirror = await mirror_of(world, up, {**RULE, "match": {"differs": ["licence"]}})
+    assert not await ask(world, mirror, "1.0.1")
+    assert "another licence BUSL-1.1 since 1.0.0" in await ask(world, mirror, "1.0.2")
+
+
+async def test_licences_that_an_earlier_release_did_not_look_for_are_not_none(world: ProxyWorld) -> None:
+    up = world.upstream()
+    before, after = (up.add(NAME, f"1.0.{number}", license=("MIT", "BUSL-1.1")[number]) for number in range(2))
+    for each in (before, after):
+        facts = FileFacts(contents=(), shape=Shape(unpacked=10, files=3, unreadable=()))
+        for name in ("sha256", "sha512"):
+            digest = f"{name}:{hashlib.new(name, each).hexdigest()}"
+            await world.core.catalog.write(note_facts, "npm", NAME, digest, facts, 1000, shown=True)
+    mirror = await mirror_of(world, up, {**RULE, "match": {"differs": ["licence"]}})
+    assert "another licence BUSL-1.1 since 1.0.0" in await ask(world, mirror, "1.0.1")
 
 
 @pytest.mark.parametrize("of_before", [True, False])

@@ -13,7 +13,7 @@ EVERY = frozenset(DIFFERENCES)
 
 
 def seen(*words: str, told: Shape | None = None, **shape: object) -> Seen:
-    return Seen(frozenset(words), Shape(**{"unreadable": (), **shape}), told or Shape())  # type: ignore[arg-type]
+    return Seen(frozenset(words), Shape(**{"unreadable": (), "licences": (), **shape}), told or Shape())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,9 @@ def seen(*words: str, told: Shape | None = None, **shape: object) -> Seen:
         (seen(told=Shape(publisher="a", maintainers=("b",))), seen(told=Shape(publisher="c")), {"publisher"}),
         (seen(unreadable=(("", "a.js", 3000),)), seen(unreadable=(("", "b.js", 4000),)), set()),
         (seen(), seen(unreadable=(("", "a.js", 3000),)), {"obfuscated"}),
+        (seen(licences=("MIT",)), seen(licences=("Apache-2.0", "MIT")), {"licence"}),
+        (seen(licences=("MIT",)), seen(licences=("mit license",)), set()),
+        (seen(), seen(licences=("BUSL-1.1",)), set()),
     ],
 )
 def test_what_is_different(before: Seen, after: Seen, different: set[str]) -> None:
@@ -55,7 +58,7 @@ def test_what_is_not_known_of_one_of_both_is_unknown() -> None:
     assert compare(whole, seen(), "1").unknown == {"publisher"}
     earlier = evolve(whole, shape=Shape(unpacked=10))  # an earlier release did not look for all
     for before, after in ((earlier, whole), (whole, earlier), (earlier, earlier)):
-        assert compare(before, after, "1").unknown == {"obfuscated"}
+        assert compare(before, after, "1").unknown == {"obfuscated", "licence"}
         assert not compare(before, after, "1").words
     locked = Seen(None, None, Shape(publisher="b"))
     assert compare(whole, locked, "1").unknown == EVERY - {"publisher"}
