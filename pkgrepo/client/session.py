@@ -143,6 +143,9 @@ async def _run(reactor: Any, target: Target, printer: Printer, work: Callable[[S
             await client.close()
     except CancelledError:
         sys.exit(INTERRUPTED)
+    except click.Abort:  # a question was answered with no, or not at all
+        click.echo("Aborted!", err=True)
+        sys.exit(1)
     except BrokenPipeError:
         # the reader of the output has ended; nothing more is written to it, also not at the end of the program
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -459,3 +459,23 @@ def test_garbage_is_collected_by_the_server(admin):
     assert admin.refused(5, "jobs", "cancel", job).startswith("pkgrepo: ")
     assert "nothing there has the name" in admin.refused(3, "jobs", "show", "nothing")
     assert "does not exist" in admin.refused(3, "repo", "gc", "main/none")
+
+
+def test_rules_of_retention_are_set_when_what_would_go_was_seen(admin):
+    admin("repo", "create", "main/old", "--format", "raw")
+    for version in ("1.0", "1.1", "1.2"):
+        file = admin.folder / f"tool-{version}.txt"
+        file.write_text(version)
+        admin("upload", "main/old", file, "--path", f"tool/{version}/tool.txt")
+    assert "1.0" in admin("retention", "preview", "main/old", "--last", "2")
+    asked = admin.run("retention", "set", "main/old", "--last", "2", told="n\n")
+    assert asked.returncode == 1
+    assert "1 of 3 would go" in asked.stderr
+    assert admin.json("retention", "show", "main/old") is None
+    assert "nothing would go" in admin.run("retention", "preview", "main/old", "--last", "3").stderr
+    assert "has 1 rule" in admin("retention", "set", "main/old", "--last", "3")
+    assert "has 1 rule" in admin("retention", "set", "main/old", "--last", "2", told="y\n")
+    assert "has 1 rule" in admin("retention", "set", "main/old", "--last", "1", "--yes")
+    assert "give a file" in admin.refused(2, "retention", "set", "main/old")
+    assert "give a file" in admin.refused(2, "retention", "set", "main/old", "--last", "1", "--off")
+    admin("repo", "delete", "main/old", "--yes", "--purge")
