@@ -44,6 +44,7 @@ Difference = Literal[
     "pth",
     "executable",
     "dependency",
+    "young_dependency",
     "git_dependency",
     "publisher",
     "source",

@@ -49,6 +49,7 @@ from pkgrepo.proxy.purge import CacheLimits, CachePurge
 from pkgrepo.proxy.remote_files import Keeper, RemoteFile
 from pkgrepo.proxy.resolving.addressed_files import AddressedMembers
 from pkgrepo.proxy.resolving.attested_files import AttestedFiles
+from pkgrepo.proxy.resolving.dependency_ages import DependencyAges
 from pkgrepo.proxy.resolving.histories import Histories
 from pkgrepo.proxy.resolving.lines import Lines
 from pkgrepo.proxy.resolving.own_facts import OwnFactsOfFiles
@@ -190,6 +191,7 @@ class ProxyParts:
             fetching=self.fetching,
             addressed=addressed,
             attested=attested,
+            ages=DependencyAges(catalog=core.catalog, clock=core.clock, proxied=formats, documents=self.documents),
             inspect=inspect,
         )
         histories = Histories(

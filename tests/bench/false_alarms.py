@@ -2,8 +2,9 @@
 How many updates of popular packages a rule with ``match.differs`` would hold: each version with the one before it.
 
 ``python -m tests.bench.false_alarms --cache FOLDER npm express semver`` asks the registry that npm, or pip, is set up
-with, through these programs, for the newest stable versions of each package (``--updates`` of each, 10). Files are kept
-in the folder. Nothing of them is run. It prints a table in Markdown, and each update that would be held.
+with, through these programs, for the newest stable versions of each package (``--updates`` of each, 10). Files are
+kept in the folder. Nothing of them is run. When a package was first published npm tells, and pip does not. It prints
+a table in Markdown, and each update that would be held.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from pkgrepo.config import read_config
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.inside import shape_of
 from pkgrepo.repositories.policy.conditions import Facts
-from pkgrepo.repositories.policy.differences import UNKNOWN, Compared, Seen, compare
+from pkgrepo.repositories.policy.differences import UNKNOWN, Compared, Seen, compare, with_ages
 from pkgrepo.repositories.policy.line import Line, Peer
 
 # What the tests, benchmarks and builds of this project install.
@@ -82,6 +83,33 @@ def npm_files(package: str, versions: Sequence[str], folder: Path) -> Iterator[t
         yield version, file, json.loads(said.read_text())
 
 
+def npm_times(package: str, folder: Path) -> Mapping[str, int]:
+    """When each version of a package was published (ms)."""
+    said = folder / f"{package.replace('/', '+')}.times.json"
+    if not said.exists():
+        said.write_text(run("npm", "view", package, "time", "--json", folder=folder))
+    times = json.loads(said.read_text())
+    return {
+        version: round(datetime.fromisoformat(text).timestamp() * 1000)
+        for version, text in times.items()
+        if version not in ("created", "modified")
+    }
+
+
+def with_ages_of(format: str, found: Compared, package: str, version: str, folder: Path) -> Compared:
+    """The comparison, with the ages of new dependencies, if the program tells these."""
+
+    def first_published(name: str) -> int | None:
+        try:
+            return min(npm_times(name, folder).values(), default=None)
+        except subprocess.SubprocessError:
+            return None
+
+    if format != "npm" or "dependency" not in found.words:
+        return with_ages(found, 0, lambda _name: None)
+    return with_ages(found, npm_times(package, folder)[version], first_published)
+
+
 def pip_versions(package: str, folder: Path) -> list[str]:
     listed = run(sys.executable, "-m", "pip", "index", "versions", package, "--ignore-requires-python", folder=folder)
     line = next(each for each in listed.splitlines() if each.startswith("Available versions:"))
@@ -127,7 +155,9 @@ def updates_of(format: str, package: str, count: int, folder: Path) -> Iterator[
         if peer is not None:
             before, after = seen[peer.version], seen[version]
             if isinstance(before, Seen) and isinstance(after, Seen):
-                yield Update(package, version, peer.version, compare(before, after, peer.version))
+                different = compare(before, after, peer.version)
+                different = with_ages_of(format, different, package, version, folder)
+                yield Update(package, version, peer.version, different)
             else:
                 yield Update(package, version, peer.version, why=str(before if isinstance(before, str) else after))
 

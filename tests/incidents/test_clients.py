@@ -47,9 +47,9 @@ CASES = [
     Case("nx-s1ngularity", "npm", "nx", "21.5.0", "21.4.1", "trust fell"),
     Case("chalk-debug", "npm", "debug", "4.4.2", "4.4.1", "new obfuscated or minified code in index.js since 4.4.1"),
     Case(
-        "phantom-gyp", "npm", "@vapi-ai/server-sdk", "1.2.1", "1.2.0", "first install_script, first native_build since"
+        "phantom-gyp", "npm", "@vapi-ai/server-sdk", "1.2.1", "1.2.0", "first install_script, first native_build, new"
     ),
-    Case("event-stream", "npm", "event-stream", "3.3.6", "3.3.4", "another publisher right9ctrl since 3.3.4"),
+    Case("event-stream", "npm", "event-stream", "3.3.6", "3.3.4", "new young_dependency flatmap-stream since 3.3.4"),
     Case("tanstack", "npm", "@tanstack/react-router", "1.169.5", "1.169.2", "new git_dependency @tanstack/setup"),
     Case("litellm", "python", "litellm", "1.82.8", "1.80.0", "first pth since", "1.82.7"),
     Case("ultralytics", "python", "ultralytics", "8.3.46", "8.3.0", "trust fell", "8.3.43"),

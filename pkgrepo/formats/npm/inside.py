@@ -103,7 +103,7 @@ CONTENTS: Final[frozenset[Word]] = frozenset({"install_script", "native_build", 
 DIFFERS: Final[frozenset[Difference]] = frozenset(
     {
         *("install_script", "native_build", "executable", "dependency", "git_dependency", "publisher", "source"),
-        *("size", "obfuscated", "licence"),
+        *("young_dependency", "size", "obfuscated", "licence"),
     }
 )
 

@@ -39,7 +39,7 @@ from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.conditions import DAY_MS, Facts
 from pkgrepo.repositories.policy.judge import Judge, with_listed
 from pkgrepo.repositories.policy.rules import Verdict
-from pkgrepo.storage.catalog.file_facts import Attested, FileFacts, attested_name, names_of
+from pkgrepo.storage.catalog.file_facts import Attested, FileFacts, attested_name, dependency_name, names_of
 
 HOUR_MS: Final = 3600 * 1000
 # Nobody can sign for the pipelines of the table: what it says of a version is taken for what its attestation was.
@@ -116,22 +116,24 @@ class Player:
     def play(self, incident: Incident) -> list[Played]:
         """What would have become of each version that did harm, in the order of their publication."""
         assert self.proxied.drilled is not None, "incidents are of formats that can be drilled"
+        first = {self.format.package_key(each.name): each.versions[0].at_ms for each in incident.packages}
         found = [
             played
             for each in incident.packages
             if each.harmful
-            for played in _Package(self, self.proxied.drilled, each).play()
+            for played in _Package(self, self.proxied.drilled, each, first).play()
         ]
         return sorted(found, key=lambda each: each.spans[0].from_ms)
 
 
 @frozen(eq=False)
 class _Package:
-    """One package of an incident."""
+    """One package of an incident; ``first`` is when each package of it (a key) was first published (ms)."""
 
     player: Player
     drilled: Drilled
     affected: Affected
+    first: Mapping[str, int]
     made: Mapping[str, tuple[Published, Made]] = field(init=False)
     key: str = field(init=False)
     _entries: dict[tuple[str, ...], Sequence[Entry]] = field(init=False, factory=dict)
@@ -221,6 +223,9 @@ class _Package:
                     self._facts[name] = facts_told(player.format, own, made.content, made.path)
                     attested = _VERIFIED if published.proof else _ABSENT
                     self._facts[attested_name(name, made.path)] = FileFacts(attested=attested)
+                    for needed in map(player.format.package_key, published.needs):
+                        known = FileFacts(published_ms=self.first.get(needed))
+                        self._facts[dependency_name(member.id, needed)] = known
         return self._facts
 
     def _advisories(self, at_ms: int) -> Sequence[Advisory]:

@@ -18,13 +18,14 @@ from pkgrepo.repositories.policy.conditions import CACHED
 from pkgrepo.repositories.policy.schema import PolicyRule, RuleMatch
 
 COMPARED_DAYS: Final = 14  # with 30 a package that is released each day has more before it than a request reads
-# What none, or a single one, of the harmless updates of the sample had (see the book, "What differs"); new dependencies
-# many had.
+# What none, or one in a hundred, of the harmless updates of the sample had (see the book, "What differs"); new
+# dependencies of any age many had.
 COMPARED: Final[Sequence[Difference]] = (
     "install_script",
     "native_build",
     "pth",
     "executable",
+    "young_dependency",
     "git_dependency",
     "size",
     "obfuscated",

@@ -7,8 +7,8 @@ a rule asks for                 it is read of
 digests that are not announced  the whole file of an upstream, which is kept when it is verified
 what a file has inside          the whole file, also one that was published here
 who published it                its attestation, unless what documents claim decides alone; it is verified
-how it differs from the one     the whole file, and those before it with which it is compared
-before
+how it differs from the one     the whole file, and those before it with which it is compared; when packages that it
+before                          newly needs were first published
 what documents do not tell      the files that describe it (``OwnFacts``): the metadata beside it, those of its
                                 version, or the file itself
 ==============================  ====================================================================================
@@ -61,6 +61,7 @@ from pkgrepo.storage.catalog.file_facts import (
 from pkgrepo.storage.catalog.packages import files
 
 from .attested_files import AttestedFiles, Inspect, beside
+from .dependency_ages import DependencyAges
 
 MOST: Final = sys.maxsize
 MOST_BEFORE: Final = 4  # files that are read for one that is asked for, beside itself: two are enough, as a rule
@@ -99,7 +100,7 @@ class OwnFactsOfFiles:
     Reads them; ``formats`` and ``proxied`` are by name. ``inspect`` looks at the bytes of a kept file.
 
     Metadata are read in a ``pool``; what files have inside in ``inside``, where it keeps nobody else waiting.
-    Attestations are read by ``attested``.
+    Attestations are read by ``attested``, and ``ages`` are those of packages that versions need.
     """
 
     _catalog: ICatalog
@@ -111,6 +112,7 @@ class OwnFactsOfFiles:
     _fetching: Fetching
     _addressed: AddressedFiles
     _attested: AttestedFiles
+    _ages: DependencyAges
     _inspect: Inspect
     _in_flight: SingleFlight[_Place, FileFacts] = field(factory=SingleFlight)
     _listed_in_flight: SingleFlight[_Place, tuple[str, FileFacts]] = field(factory=SingleFlight)
@@ -172,8 +174,16 @@ class OwnFactsOfFiles:
             judge = _with_read(judge, found)
             lacking = await self._before(judge, about, asked)
             if not lacking:
-                return judge
+                return await self._with_ages(judge, about)
             found = await together(self._with_file(judge, each, largest) for each in lacking)
+
+    async def _with_ages(self, judge: Judge, about: About) -> Judge:
+        """The judge, with what its rules ask of the packages that a file newly needs."""
+        if not judge.asks_ages:
+            return judge
+        facts = await about(judge)
+        names = await self._pool(judge.asking, facts)
+        return await self._ages.of(judge, names, facts.published_ms) if names else judge
 
     async def _before(self, judge: Judge, about: About, asked: set[str]) -> Sequence[str]:
         """The paths of files that are to be read next, which are ``asked`` for from now on."""

@@ -29,7 +29,7 @@ from attrs import define, evolve, field
 from pkgrepo.errors import Invalid
 
 from .conditions import Facts
-from .differences import EVERYTHING, NO_LINE, NOTHING_BEFORE, UNKNOWN, Compared, Seen, compare
+from .differences import EVERYTHING, NO_LINE, NOTHING_BEFORE, UNKNOWN, Compared, Seen, compare, with_ages
 from .line import Line, Peer
 from .rules import Verdict
 
@@ -53,6 +53,13 @@ class Decides(Protocol):
 
     def lacks(self, peer: Peer, facts: Facts) -> bool:
         """Whether something of it is still to be read."""
+
+    @property
+    def asks_ages(self) -> bool:
+        """Whether rules ask when packages that a version needs were first published."""
+
+    def first_published(self, name: str) -> int | None:
+        """When that was (ms), None if nothing tells it. :raises LookupError: it was not asked yet"""
 
 
 @define(eq=False)
@@ -100,7 +107,7 @@ class Comparisons:
             if self._judge.lacks(peer, its):
                 lacking += [peer.path] if served or not (found or lacking) else []
             elif served or len(found) < MOST_BETWEEN:
-                found.append(compare(_seen(its), _seen(facts), peer.version))
+                found.append(self._compare_two(its, facts, peer.version, at_ms))
             if served:
                 break
         if lacking:
@@ -110,6 +117,13 @@ class Comparisons:
         if line.has_before(facts.versions[0], path, facts.published_ms):
             return evolve(Compared.joined(reversed(found)), unknown=UNKNOWN.unknown)
         return NOTHING_BEFORE
+
+    def _compare_two(self, before: Facts, after: Facts, version: str, at_ms: int) -> Compared:
+        found = compare(_seen(before), _seen(after), version)
+        if not self._judge.asks_ages:
+            return found
+        published_ms = at_ms if after.published_ms is None else after.published_ms
+        return with_ages(found, published_ms, self._judge.first_published)
 
     def _before(self, line: Line, path: str, facts: Facts, at_ms: int) -> Iterator[tuple[Peer, bool]]:
         """The files before one, with whether they are served for certain, without those that are not."""

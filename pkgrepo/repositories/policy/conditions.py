@@ -299,7 +299,7 @@ class CompiledRule:
     @staticmethod
     def _lacks(facts: Facts, now_ms: int) -> bool:
         """Whether something that is compared was not read yet."""
-        return facts.compare is None or bool(facts.compare(facts, now_ms).lacking)
+        return facts.compare is None or facts.compare(facts, now_ms).is_open
 
     def _fits_names(self, facts: Facts) -> bool:
         """Whether it is about these versions, digests and this source."""

@@ -1,21 +1,23 @@
 """
 What is different between two files of versions that follow each other, in the words of rules: pure.
 
-==================  ================================================================================================
-word                what it says
-==================  ================================================================================================
-``install_script``  the file has one inside, and the one before has none; so for ``native_build``, ``pth`` and
-                    ``executable``, see L{pkgrepo.archives.inside}
-``dependency``      it needs a package of a name that the one before does not need
-``git_dependency``  it needs one from an address of its own, such as a git repository, that the other one does not
-``publisher``       it was published by an account that has neither published the one before, nor could have
-``source``          its source is in another repository; both name one
-``size``            unpacked it has more than ``GROWTH`` times as many bytes, and ``LEAST_GROWTH`` more
-``obfuscated``      it has code that people cannot read where the one before has none, see
-                    L{pkgrepo.archives.minified}
-``licence``         its files declare, or have the text of, a licence that those of the one before do not, which have
-                    another one
-==================  ================================================================================================
+====================  ==================================================================================================
+word                  what it says
+====================  ==================================================================================================
+``install_script``    the file has one inside, and the one before has none; so for ``native_build``, ``pth`` and
+                      ``executable``, see L{pkgrepo.archives.inside}
+``dependency``        it needs a package of a name that the one before does not need
+``young_dependency``  such a package was first published less than ``YOUNG_MS`` before this version; or there are
+                      more than ``MOST_ASKED`` such names
+``git_dependency``    it needs one from an address of its own, such as a git repository, that the other one does not
+``publisher``         it was published by an account that has neither published the one before, nor could have
+``source``            its source is in another repository; both name one
+``size``              unpacked it has more than ``GROWTH`` times as many bytes, and ``LEAST_GROWTH`` more
+``obfuscated``        it has code that people cannot read where the one before has none, see
+                      L{pkgrepo.archives.minified}
+``licence``           its files declare, or have the text of, a licence that those of the one before do not, which have
+                      another one
+====================  ==================================================================================================
 """
 
 from __future__ import annotations
@@ -25,12 +27,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from pkgrepo.archives.inside import DIFFERENCES, NO_SHAPE, Difference, Shape
 from pkgrepo.archives.licence_texts import new_licences
 from pkgrepo.archives.minified import GROWTH, LEAST_GROWTH, new_places
 
+YOUNG_MS: Final = 60 * 24 * 3600 * 1000  # 35 days in the incident event-stream of 2018
+MOST_ASKED: Final = 5  # packages that are asked about, of one version
 MOST_NAMED: Final = 5  # names in a sentence
 _OBFUSCATED: Final = "new obfuscated or minified code in"
 
@@ -56,22 +60,30 @@ class Compared:
 
     ``words`` has what is different, with the version before and names for a sentence. Of what is ``unknown`` nothing
     can be said. ``lacking`` are the paths of files that are to be read for that, or an empty one if it is not known
-    which.
+    which; ``asking`` are names of packages of which it is to be asked when they were first published.
     """
 
     words: Mapping[Difference, tuple[str, Sequence[str]]] = _NONE
     unknown: frozenset[Difference] = frozenset()
     lacking: tuple[str, ...] = ()
+    asking: tuple[str, ...] = ()
 
     @classmethod
     def joined(cls, found: Iterable[Compared]) -> Compared:
         """What is different from any of several versions, as the first of them says it."""
         words: dict[Difference, tuple[str, Sequence[str]]] = {}
         unknown: frozenset[Difference] = frozenset()
+        asking: dict[str, None] = {}
         for each in found:
             words = {**each.words, **words}
             unknown |= each.unknown
-        return cls(words, unknown)
+            asking |= dict.fromkeys(each.asking)
+        return cls(words, unknown, asking=tuple(asking))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something is still to be read or asked."""
+        return bool(self.lacking or self.asking)
 
     def before(self, asked: Collection[Difference]) -> str:
         """The version from which something is different that is ``asked``; empty if nothing is."""
@@ -118,6 +130,34 @@ def compare(before: Seen, after: Seen, version: str) -> Compared:
     return Compared({word: (version, names) for word, names in words.items()}, frozenset(unknown))
 
 
+def with_ages(found: Compared, published_ms: int, first_published: Callable[[str], int | None]) -> Compared:
+    """
+    The comparison of a version that was published then (ms), with what is known of the ages of new dependencies.
+
+    ``first_published`` tells when a package was first published (ms), None if nothing tells that; it raises
+    ``LookupError`` if that was not asked yet.
+    """
+    version, names = found.words.get("dependency", ("", ()))
+    direct = found.words.get("git_dependency", ("", ()))[1]
+    names = [each for each in names if each not in direct]
+    young, asking, known = list[str](), list[str](), True
+    for each in () if len(names) > MOST_ASKED else names:
+        try:
+            first_ms = first_published(each)
+        except LookupError:
+            asking.append(each)
+        else:
+            known = known and first_ms is not None
+            young += [each] if first_ms is not None and first_ms > published_ms - YOUNG_MS else []
+    if len(names) > MOST_ASKED:
+        young = names
+    if young:
+        return evolve(found, words={**found.words, "young_dependency": (version, young)})
+    if asking or not known:
+        return evolve(found, unknown=found.unknown | {"young_dependency"}, asking=tuple(asking))
+    return found
+
+
 def _whole(seen: Seen) -> Shape:
     return (seen.shape or NO_SHAPE).joined(seen.told or NO_SHAPE)
 
@@ -158,6 +198,7 @@ _SAID: Final[Mapping[Difference, Callable[[Sequence[str]], str]]] = {
     "pth": lambda _names: "first pth",
     "executable": lambda _names: "first executable",
     "dependency": lambda names: _named("new dependency", "new dependencies", names),
+    "young_dependency": lambda names: _named("new young_dependency", "new young_dependencies", names),
     "git_dependency": lambda names: _named("new git_dependency", "new git_dependencies", names),
     "publisher": lambda names: _named("another publisher", "other publishers", names),
     "source": lambda names: _named("another source", "other sources", names),

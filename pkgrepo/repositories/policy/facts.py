@@ -16,7 +16,7 @@ from pkgrepo.model import File, Repository, RepositoryType, Version
 from pkgrepo.model.advisories import Advisory
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.storage.catalog import advisories
-from pkgrepo.storage.catalog.file_facts import LOCKED, FileFacts, Known, facts_of_package
+from pkgrepo.storage.catalog.file_facts import LOCKED, FileFacts, Known, facts_of_package, is_dependency_name
 from pkgrepo.storage.catalog.images.relations import Relations
 from pkgrepo.storage.catalog.rows import to_ms
 
@@ -159,7 +159,9 @@ def known_contents(r: Reader, format_: StoredFormat, package: str, needs: frozen
         return {}
     _, found = facts_of_package(r, format_.name, package)
     own = {
-        name: FileFacts(contents=each.contents, shape=each.shape, attested=each.attested)
+        name: each
+        if is_dependency_name(name)
+        else FileFacts(contents=each.contents, shape=each.shape, attested=each.attested)
         for name, each in found.items()
     }
     return {name: each for name, each in own.items() if each != NOTHING_TOLD}

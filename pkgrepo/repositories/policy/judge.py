@@ -27,6 +27,7 @@ from pkgrepo.storage.catalog.file_facts import (
     FileFacts,
     Known,
     attested_name,
+    dependency_name,
     names_of,
     place_of,
     strong_names,
@@ -496,6 +497,29 @@ class Judge:
         ):  # that is the file itself, and those before it are read with it
             return [found[0], *self._comparisons.lacking_before(found[0], facts, self.now_ms)]
         return [each for each in found if each]
+
+    @property
+    def asks_ages(self) -> bool:
+        """Whether the rules ask when packages that a version needs were first published."""
+        return self.rules.asks_ages
+
+    def first_published(self, name: str) -> int | None:
+        """
+        When a package (a name) was first published (ms), as the member knows it; None if nothing tells that.
+
+        :raises LookupError: it was not asked yet
+        """
+        try:
+            key = self.format.package_key(name)
+        except Invalid:
+            return None
+        return self.facts[dependency_name(self.member.id, key)].published_ms
+
+    def asking(self, facts: Facts) -> Sequence[str]:
+        """The names of packages of which it is to be asked when they were first published, to compare a file."""
+        if facts.compare is None or not self.asks_ages or "differs" not in self.rules.may_ask(facts, self.now_ms):
+            return ()
+        return facts.compare(facts, self.now_ms).asking
 
     def _facts_beside_version(self, reader: Reader, file: File) -> Facts | None:
         """What is known of the version in whose folder a plain file lies; None if it lies in none."""

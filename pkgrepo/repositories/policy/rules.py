@@ -161,6 +161,11 @@ class PackageRules:
         return frozenset[Datum]().union(*(each.needs for each in asking))
 
     @cached_property
+    def asks_ages(self) -> bool:
+        """Whether they ask when packages that a version needs were first published."""
+        return any("young_dependency" in each.placed.rule.match.differs for each in self.rules)
+
+    @cached_property
     def algorithms(self) -> frozenset[str]:
         """The algorithms of the digests that they name."""
         named = (digest for each in self.rules for digest in each.placed.rule.match.digests)

@@ -4,7 +4,8 @@ What files of upstreams say of themselves, for rules that ask for what the docum
 It is read once out of a file, or out of its metadata, and then known in all repositories: a file is named by its digest
 as the upstream announces it. One of which none is announced that could stand for it is named by the place where it
 was found, and so is a version all of whose files are described by one of them. What only another file says of a file
-is known in that repository alone: an upstream may say it of a file that it does not have. What is known of few
+is known in that repository alone: an upstream may say it of a file that it does not have. So is when another package,
+that a file needs, was first published. What is known of few
 packages is removed by housekeeping when it is old; it can be read again.
 """
 
@@ -106,6 +107,16 @@ def names_of(digests: Mapping[str, str], repository_id: int, path: str) -> tuple
     """The names of a listed file: for what another file says of it, and for what its bytes say, which counts more."""
     name = name_of(digests, place_of(repository_id, path))
     return described_name(name, repository_id), name
+
+
+def dependency_name(repository_id: int, package: str) -> str:
+    """The name of what is known of the first publication of another package (a key), in a repository."""
+    return place_of(repository_id, f" {package}")
+
+
+def is_dependency_name(name: str) -> bool:
+    """Whether a name is of another package: paths and versions begin with no space."""
+    return name.partition(":")[2].startswith(" ")
 
 
 def attested_name(name: str, path: str) -> str:

@@ -7,7 +7,7 @@ from attrs import evolve
 
 from pkgrepo.archives.inside import DIFFERENCES, Shape
 from pkgrepo.archives.minified import GROWTH, LEAST_GROWTH
-from pkgrepo.repositories.policy.differences import Compared, Seen, compare
+from pkgrepo.repositories.policy.differences import MOST_ASKED, YOUNG_MS, Compared, Seen, compare, with_ages
 
 EVERY = frozenset(DIFFERENCES)
 
@@ -81,3 +81,39 @@ def test_what_is_different_from_any_of_several_is_said_with_the_first_of_them() 
     found = Compared.joined([base, evolve(near, unknown=frozenset({"size"}))])
     assert found.sentence({"pth", "executable"}) == "first pth since 1, first executable since 2"
     assert (found.before({"pth"}), found.before({"executable"}), found.unknown) == ("1", "2", {"size"})
+
+
+NOW = 10 * YOUNG_MS
+FIRST = {"old": 1, "edge": NOW - YOUNG_MS, "young": NOW - YOUNG_MS + 1, "later": NOW + 1, "undated": None}
+
+
+@pytest.mark.parametrize(
+    ("names", "young", "unknown", "asking"),
+    [
+        ((), (), False, ()),
+        (("old", "edge"), (), False, ()),
+        (("old", "young"), ("young",), False, ()),
+        (("later",), ("later",), False, ()),
+        (("undated", "old"), (), True, ()),
+        (("undated", "young", "unasked"), ("young",), False, ()),
+        (("unasked", "old", "other"), (), True, ("other", "unasked")),
+        (("direct", "old"), (), False, ()),
+        (tuple("abcde"), (), True, tuple("abcde")),
+        (tuple("abcdef"), tuple("abcdef"), False, ()),
+    ],
+)
+def test_a_new_dependency_is_young_by_its_first_publication(
+    names: tuple[str, ...], young: tuple[str, ...], unknown: bool, asking: tuple[str, ...]
+) -> None:
+    assert MOST_ASKED == 5
+    found = compare(seen(), seen(dependencies=names, direct={*names} & {"direct"}), "1")
+    aged = with_ages(found, NOW, FIRST.__getitem__)
+    assert tuple(aged.words.get("young_dependency", ("", ()))[1]) == young
+    assert ("young_dependency" in aged.unknown, aged.asking, aged.is_open) == (unknown, asking, bool(asking))
+    assert aged.words.keys() - {"young_dependency"} == found.words.keys()
+    joined = Compared.joined([Compared(), aged])
+    assert (joined.words, joined.unknown, joined.asking) == (aged.words, aged.unknown, aged.asking)
+
+
+def test_of_what_is_not_read_no_age_is_known() -> None:
+    assert "young_dependency" in with_ages(compare(Seen(), Seen(), "1"), NOW, FIRST.__getitem__).unknown
