@@ -127,6 +127,17 @@ class PlatformRecord(Record):
     user: Annotated[str, meaning("The user as whom a container runs.")]
     folder: Annotated[str, meaning("The folder in which a container starts.")]
     ports: Annotated[list[str], meaning("The ports that it names.")]
+    contents: Annotated[
+        list[str] | None,
+        meaning(
+            "What it has inside, as rules ask for it: root_user, setuid; locked alone if that could not be read, null "
+            "until a rule has asked for it."
+        ),
+    ] = None
+    programs: Annotated[
+        list[str] | None,
+        meaning("The paths of programs with setuid or setgid, at most 50; null until a rule has asked for them."),
+    ] = None
 
 
 class ReferrerRecord(Record):

@@ -21,7 +21,9 @@ from pkgrepo.management.api.route import Table
 from pkgrepo.management.packages import images
 from pkgrepo.management.packages.contents import ImageRecord, ImageStep, PlatformRecord, ReferrerRecord
 from pkgrepo.model import Package
+from pkgrepo.storage.catalog.file_facts import FileFacts
 from pkgrepo.storage.catalog.images.contents import StoredManifest, find_manifests
+from pkgrepo.storage.catalog.images.relations import find_inside
 from pkgrepo.storage.catalog.images.summaries import Referrer, list_referrers, signers_of
 from pkgrepo.untrusted.strict_json import check_value_count, decode_as
 
@@ -29,6 +31,7 @@ MOST_VALUES: Final = 100_000  # in a document
 MOST_PLATFORMS: Final = 24
 MOST_STEPS: Final = 300
 MOST_LABELS: Final = 100
+MOST_PROGRAMS: Final = 50
 LONGEST: Final = 2000  # characters of a command or a label
 
 _ABOUT: Final = "vnd.docker.reference.digest"  # the annotation of a statement in an index
@@ -277,7 +280,12 @@ async def _platform(
         for blob in held.blobs:
             if blob.digest == document.config.digest:
                 configuration = await read_blob(call, blob.locator, blob.size, budget)
-    return await call.shared.pools.cpu(describe_platform, digest, document, configuration, listed)
+    described = await call.shared.pools.cpu(describe_platform, digest, document, configuration, listed)
+    inside: FileFacts | None = await call.catalog.look(find_inside, digest)
+    if inside is None or inside.contents is None:
+        return described
+    programs = None if inside.shape is None else [each[:LONGEST] for each in inside.shape.programs[:MOST_PROGRAMS]]
+    return msgspec.structs.replace(described, contents=list(inside.contents), programs=programs)
 
 
 async def _document(call: Call, manifest: StoredManifest, budget: Budget) -> ImageDocument | None:

@@ -94,6 +94,7 @@ def file_record(file: File, repository_url: str, *, shows_url: bool, contents: C
         digests=dict(file.digests),
         uploaded_at=file.created_at,
         contents=None if inside.contents is None else list(inside.contents),
+        licences=None if shape.licences is None else list(shape.licences),
         unpacked_size=shape.unpacked,
         unpacked_files=shape.files,
         upstream=OriginRecord.of(file.origin, shows_url=shows_url),

@@ -223,6 +223,12 @@ class FileRecord(Record):
     unpacked_size: Annotated[
         int | None, meaning("How many bytes it has unpacked; null until a rule has asked for what is inside.")
     ] = None
+    licences: Annotated[
+        list[str] | None,
+        meaning(
+            "The licences that its bytes declare, and have the text of; null until a rule has asked for what is inside."
+        ),
+    ] = None
     unpacked_files: Annotated[
         int | None, meaning("How many files it has inside; null until a rule has asked for what is inside.")
     ] = None

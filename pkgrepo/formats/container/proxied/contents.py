@@ -78,7 +78,7 @@ class ImageContents:
         """
         refuses = any("contents" in each.needs and each.refuses for each in judge.rules.rules)
         raises = refuses and target.repository.type is RepositoryType.PROXY
-        wanted: Collection[str] = await self._services.catalog.look(judge.unread, digest)
+        wanted: Collection[str] = await self._services.catalog.scan(judge.unread, digest)  # a layer has many holders
         for each in wanted:
             try:
                 key = (target.repository.id, target.image, each)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from pkgrepo.concurrency.together import together
 from tests.support.images import (
     OCI_LAYER,
     Image,
@@ -145,6 +146,17 @@ async def test_what_is_in_common_is_read_once(mirrors: Mirrors) -> None:
     await mirrors.add("second")
     assert await statuses(mirrors, "second", "manifests/bad", "manifests/mended") == [403, 200]
     assert [each.path for each in mirrors.up.requests() if "/blobs/" in each.path] == asked
+
+
+async def test_who_asks_at_the_same_time_waits_for_one_reading(mirrors: Mirrors) -> None:
+    name = await fill(mirrors, "mirror", bad=BAD, mended=MENDED)
+    await set_rules(mirrors, RULE)
+    paths = ["manifests/bad", "manifests/mended", f"manifests/{BAD.digest}", *blobs_of(BAD)] * 2
+    found = await together(mirrors.get(f"app/{each}", name) for each in paths)
+    assert {each.status for each in found} <= {200, 403}
+    assert [found[at].status for at in (0, 1, 2)] == [403, 200, 403]
+    asked = [each.path for each in mirrors.up.requests() if "/blobs/" in each.path and each.method == "GET"]
+    assert len(asked) == len(set(asked)), asked
 
 
 @pytest.mark.parametrize(
