@@ -332,7 +332,8 @@ class FileRules:
         if judge.origins is not None and judge.rules.needs & (INSIDE | TRUST):
             unread = await self._catalog.look(judge.origins.unread, file)
             if unread is not None:
-                await self._own.of_kept(*unread)
+                read = await self._own.of_kept(*unread)
+                judge = evolve(judge, origins=evolve(judge.origins, read=read))
         verdict: Verdict = await self._catalog.look(judge.of_kept, file)
         if not verdict.served and judge.facts_serial is not None and "digests" in judge.rules.needs:
             await self._own.note_digests(judge, path, {**file.digests, "sha256": file.sha256}, version)

@@ -131,7 +131,8 @@ class Origins:
     Decides about what files of a companion are made of, in its parent: a repository of another format.
 
     ``policy`` are the rules of both. ``loaded`` and ``complete`` tell of the advisories on packages of the parent's
-    format; ``root`` is the id of the trusted root.
+    format; ``root`` is the id of the trusted root. ``read`` is the judge of a package of the parent in which one file
+    was read for this decision, if one was: what is not known then is missing.
     """
 
     companion: Companion
@@ -142,6 +143,7 @@ class Origins:
     loaded: bool = False
     complete: bool = False
     root: str = ""
+    read: Judge | None = None
 
     def decision(self, reader: Reader, copy: File) -> Callable[[Facts, int], Verdict] | None:
         """
@@ -183,6 +185,8 @@ class Origins:
         return None if file is None or file.sha256 != of.sha256 else (judge, file)
 
     def _judge(self, reader: Reader, package: str) -> Judge | None:
+        if self.read is not None and self.read.rules.package == package:
+            return self.read
         rules = self.policy.origin.of(package)
         if rules is None:
             return None

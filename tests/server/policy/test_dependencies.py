@@ -8,6 +8,9 @@ import pytest
 
 from tests.support.format_repositories import World
 from tests.support.npm_packages import make_publish
+from tests.support.python_packages import make_wheel
+from tests.support.timeouts import polled
+from tests.support.upload_forms import twine
 
 pytestmark = pytest.mark.server
 
@@ -31,3 +34,23 @@ def test_the_versions_in_the_same_repository_tell_how_old_a_dependency_is(world:
     assert [each.status for each in said.values()] == [200, 403, 403]
     assert "new young_dependency needed since 1.0.0" in said["1.0.1"].text
     assert "how it differs from the version before is not known" in said["1.0.2"].text
+
+
+def test_of_a_conda_package_made_of_a_wheel_what_is_not_known_of_the_wheel_is_missing(world: World) -> None:
+    """Nothing here has the package that the wheel newly needs."""
+    rule: dict[str, Any] = {"name": "young needs", "match": {"differs": ["young_dependency"]}}
+    config = {"conda": {"from_wheels": True}, "policy": {"rules": [rule]}}
+    made = world.api.post_json(
+        "/repository", {"name": "python-young", "storage": "main", "format": "python", "config": config}
+    )
+    assert made.status == 201, made.text
+    client = world.at("python-young")
+    for version, needs in (("1.0.0", []), ("1.0.1", [("Requires-Dist", "elsewhere")])):
+        answer = client.post_form("/", twine("demo", version, *make_wheel("demo", version, fields=needs)))
+        assert answer.status == 200, answer.text
+    wheels = [client.get(f"/packages/demo/{each}/demo-{each}-py3-none-any.whl") for each in ("1.0.0", "1.0.1")]
+    assert [each.status for each in wheels] == [200, 403]
+    polled(lambda: "demo-1.0.0-py_0.conda" in client.get("/conda/noarch/repodata.json").text)
+    made_of = [client.get(f"/conda/noarch/demo-{each}-py_0.conda") for each in ("1.0.0", "1.0.1")]
+    assert [each.status for each in made_of] == [200, 403]
+    assert "how it differs from the version before is not known" in made_of[1].text
