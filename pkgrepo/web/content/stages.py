@@ -12,6 +12,8 @@ PER_PAGE: Final = 50
 FILTERS: Final = ("repository", "state", "cursor")
 STAGES: Final = "/admin/stages"
 STAGE: Final = f"{STAGES}/<id>"
+OF_REPOSITORY: Final = "/repositories/<storage>/<name>/stages"
+MOST_OPEN: Final = 30  # stages that are looked at for what waits
 STATES: Final = ("open", "approved", "rejected", "expired")
 
 pages = PageTable()
@@ -38,6 +40,35 @@ def _seen(form: Form) -> dict[str, Any]:
     return {"serial": int(serial)} if serial.isdecimal() and len(serial) < 19 else {}
 
 
+@pages.get(OF_REPOSITORY)
+async def list_of_repository(visit: Visit) -> Response:
+    """The stages of a repository."""
+    return visit.page(
+        "repositories/stages.html",
+        repository=await visit.repository(),
+        tab="stages",
+        listed=await visit.api("GET", "/repository/<repository>/stages", query=visit.asked("cursor", limit=PER_PAGE)),
+    )
+
+
+@pages.get("/waiting")
+async def show_waiting(visit: Visit) -> Response:
+    """What waits for a decision that the visitor may make: stages, and versions in quarantine."""
+    found = await visit.api("GET", "/stages", query={"state": "open", "limit": MOST_OPEN})
+    stages = [await visit.api("GET", "/stages/<id>", {"id": each.id}) for each in found.items if each.items]
+    own = [each for each in stages if each.may_approve]
+    held = await visit.api("GET", "/policy/quarantine", query=visit.asked("cursor", limit=PER_PAGE))
+    return visit.page("home/waiting.html", rows=own, others=len(stages) - len(own), held=held)
+
+
+pages.operation(
+    OF_REPOSITORY,
+    "POST",
+    "/repository/<repository>/stages",
+    ("description",),
+    page=list_of_repository,
+    then=f"{STAGES}/<made.id>",
+)
 pages.operation(
     STAGES, "POST", "/repository/<repository>/stages", ("description",), page=list_stages, then=f"{STAGES}/<made.id>"
 )

@@ -21,6 +21,18 @@ async def show_trash(visit: Visit) -> Response:
     return visit.page("trash/trash.html", listed=listed)
 
 
+@pages.get("/repositories/<storage>/<name>/trash")
+async def show_trash_of_repository(visit: Visit) -> Response:
+    """What the visitor may restore of a repository."""
+    query = visit.asked("cursor", limit=PER_PAGE, repository=visit.at["repository"])
+    return visit.page(
+        "repositories/trash.html",
+        repository=await visit.repository(),
+        tab="trash",
+        listed=await visit.api("GET", "/trash", query=query),
+    )
+
+
 @pages.post("/admin/trash/<id>/restore", page=show_trash)
 async def restore(visit: Visit, _form: Form) -> Response:
     """Restore an entry, and show its package or repository."""

@@ -12,6 +12,9 @@ for (const button of document.querySelectorAll("button.copy")) {
   });
 }
 
+// What a form has made is shown once: to load its page again asks for that page, and does not send the form again.
+history.replaceState(history.state, "", location.href);
+
 // The pages of the administration stand beside the content, and are folded where there is no room beside it.
 const beside = matchMedia("(min-width: 68rem)");
 const fold = () => { for (const pages of document.querySelectorAll(".sections")) pages.open = beside.matches; };

@@ -71,6 +71,17 @@ def test_a_newcomer_makes_a_repository_publishes_and_finds_the_readme(window: Ch
     window.wait_for("This repository has no packages yet")
 
 
+def test_a_page_that_is_loaded_again_makes_no_other_token(window: Chromium, server: ServerProcess) -> None:
+    window.show("/ui/account/tokens")
+    window.fill("/account/tokens", name="once")
+    window.wait_for("Copy it now")
+    window.driver.refresh()
+    window.wait_for("Your tokens" if "Your tokens" in window.text else "New token")
+    assert "Copy it now" not in window.text
+    listed = HttpClient(server.url, ADMIN).get("/api/user/token").json["items"]
+    assert [each["name"] for each in listed].count("once") == 1
+
+
 def test_a_person_goes_to_a_package_by_typing_and_reads_the_keys(window: Chromium, pages: tuple[str, ...]) -> None:
     window.look(dark=False, width=WIDE)
     window.show("/ui/admin")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.support.browser import Browser
+from tests.support.memory_server import OTHER_PASSWORD
 from tests.support.npm_packages import make_publish
 
 LIST = "/ui/admin/stages"
@@ -60,3 +61,24 @@ async def test_a_stage_is_opened_and_rejected(browser: Browser) -> None:
     assert ("rejected" in page.text, "not <i>now" in page.text) == (True, True)
     assert uid in "".join((await browser.get(f"{LIST}?state=rejected")).links)
     assert (await browser.get(f"{LIST}?state=lost")).status == 422
+
+
+async def test_what_waits_is_found_by_those_who_may_decide_and_at_the_repository(browser: Browser) -> None:
+    stage = await staged(browser, "1.1.0")
+    waiting = await browser.get("/ui/waiting")
+    assert f"{LIST}/{stage['id']}" in waiting.links
+    assert "No version waits for you" in waiting.text
+    place = "/ui/repositories/main/npm/stages"
+    assert place in (await browser.get("/ui/repositories/main/npm")).links
+    page = await browser.get(place)
+    assert f"{LIST}/{stage['id']}" in page.links
+    opened = await browser.send(page, place, description="the next")
+    assert "Nothing is staged in it yet" in opened.text
+    stack = browser.stack
+    await stack.add_user("ann")
+    await stack.grant("ann", "main/npm", "read", "write")
+    await browser.log_in("ann", OTHER_PASSWORD)
+    waiting = await browser.get("/ui/waiting")
+    assert f"{LIST}/{stage['id']}" not in waiting.links
+    assert "1 open stage of which you see something waits for others" in waiting.text
+    assert "/ui/repositories/main/npm/trash" not in (await browser.get("/ui/repositories/main/npm")).links
