@@ -28,6 +28,7 @@ CONDITIONS: Mapping[Datum, list[dict[str, Any]]] = {
     "advisories": [{"advisories": "critical"}, {"advisories": "CVE-2024-1"}],
     "install_scripts": [{"install_scripts": True}, {"install_scripts": False}],
     "contents": [{"contents": [each]} for each in WORDS],
+    "licences_inside": [{"licences_inside": ["GPL-*"]}],
     "trust": [{"trust": "fell"}, {"trust": "none"}],
     "labels": [{"labels": {"stage": "evil"}}],
     "differs": [{"differs": [each]} for each in DIFFERENCES],

@@ -43,7 +43,7 @@ from pkgrepo.proxy.format import OwnFacts, Proxied
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.format import StoredFormat
-from pkgrepo.repositories.policy.conditions import CONTENTS, INSIDE, TRUST, Facts
+from pkgrepo.repositories.policy.conditions import CONTENTS, INSIDE, SHAPE, TRUST, Facts
 from pkgrepo.repositories.policy.facts import PUBLISHED, declared, digests_of
 from pkgrepo.repositories.policy.judge import Judge
 from pkgrepo.repositories.policy.rules import PackageRules
@@ -87,7 +87,7 @@ class Wanted:
         declared = known.licences is not None or not {*self.data} - INSIDE - {"age"}
         dated = known.published_ms is not None or "age" not in self.data
         inside = known.contents is not None or "contents" not in self.data
-        inside = inside and (known.is_read or "differs" not in self.data)
+        inside = inside and (known.is_read or not SHAPE & {*self.data})
         return (known.unreadable or (declared and dated)) and inside and digests.issuperset(self.algorithms)
 
 
@@ -425,7 +425,7 @@ class OwnFactsOfFiles:
 
     def _shows(self, judge: Judge, remote: RemoteFile, facts: FileFacts) -> bool:
         """Whether the document says the same of a file: those that are made of it stay as they are."""
-        if facts.unreadable or facts.contents or judge.rules.needs & {"digests", "differs"}:
+        if facts.unreadable or facts.contents or judge.rules.needs & (SHAPE | {"digests"}):
             return False
         if not self.asked(judge) - INSIDE:
             return True

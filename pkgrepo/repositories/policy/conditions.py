@@ -27,7 +27,8 @@ CACHED: Final = "cached"
 DECLARED: Final[frozenset[Datum]] = frozenset({"licences", "install_scripts"})  # what only metadata tell
 CONTENTS: Final[frozenset[Datum]] = frozenset({"contents"})
 TRUST: Final[frozenset[Datum]] = frozenset({"trust"})
-INSIDE: Final[frozenset[Datum]] = CONTENTS | {"differs"}  # for which archives are looked into
+SHAPE: Final[frozenset[Datum]] = frozenset({"differs", "licences_inside"})  # what else files have inside
+INSIDE: Final[frozenset[Datum]] = CONTENTS | SHAPE  # for which archives are looked into
 OF_BYTES: Final[frozenset[Datum]] = INSIDE | {"digests"}  # what is read of the bytes of a file
 METADATA: Final[frozenset[Datum]] = DECLARED | TRUST | {"differs"}  # for which the metadata of versions are read
 PUBLICATION: Final = "the time of publication"
@@ -37,6 +38,7 @@ CALLED: Final[Mapping[Datum, str]] = {  # in sentences
     "advisories": "whether it has vulnerabilities",
     "install_scripts": "whether it runs a program when it is installed",
     "contents": "what it has inside",
+    "licences_inside": "which licences its files have",
     "trust": "whether it comes with less trust",
     "labels": "labels",
     "differs": "how it differs from the version before",
@@ -209,6 +211,7 @@ class CompiledRule:
             "advisories": lambda facts, _now_ms: self._fits_advisory(facts),
             "install_scripts": lambda facts, _now_ms: self._fits_scripts(facts),
             "contents": lambda facts, _now_ms: self._fits_contents(facts),
+            "licences_inside": lambda facts, _now_ms: self._fits_licences_inside(facts),
             "trust": lambda facts, _now_ms: self._fits_trust(facts),
             "labels": lambda facts, _now_ms: self._fits_labels(facts),
             "differs": self._fits_differs,  # the last one: where another is not met, nothing is compared
@@ -321,9 +324,13 @@ class CompiledRule:
     def _fits_licence(self, facts: Facts) -> bool | None:
         if not facts.licences:
             return None
-        said = [each.casefold() for text in facts.licences for each in _licences(text)]
-        globs = [glob.casefold() for glob in self.placed.rule.match.licences]
-        return any(fnmatchcase(each, glob) for each in said for glob in globs)
+        said = [each for text in facts.licences for each in _licences(text)]
+        return bool(_like(said, self.placed.rule.match.licences))
+
+    def _fits_licences_inside(self, facts: Facts) -> bool | None:
+        """Whether one fits; a file that has none at all is as one whose licences are not known."""
+        said = None if facts.shape is None else facts.shape.licences
+        return bool(_like(said, self.placed.rule.match.licences_inside)) if said else None
 
     def _fits_advisory(self, facts: Facts) -> bool | None:
         if facts.advisories is None:
@@ -366,6 +373,9 @@ class CompiledRule:
         inside = self._looked_for & (facts.contents or frozenset())
         if inside:
             found.append(_inside(sorted(inside), () if facts.shape is None else facts.shape.programs))
+        licences = () if facts.shape is None else facts.shape.licences or ()
+        if matching := _like(licences, self.placed.rule.match.licences_inside):
+            found.append(f"{', '.join(map(printed, matching[:MOST_NAMED]))} inside")
         if (
             wanted is not None
             and (trust := facts.trust) is not None
@@ -394,6 +404,12 @@ class LaterRule(CompiledRule):
         assert later_ms is not None
         published = [each for each in (facts.published_ms, facts.added_ms) if each is not None]
         return Match(not published or max(published) > later_ms, "" if published else PUBLICATION)
+
+
+def _like(said: Sequence[str], globs: Sequence[str]) -> list[str]:
+    """Those of some texts that are like a pattern; case does not matter."""
+    folded = [glob.casefold() for glob in globs]
+    return [each for each in said if any(fnmatchcase(each.casefold(), glob) for glob in folded)]
 
 
 def _inside(words: Sequence[str], programs: Sequence[str]) -> str:

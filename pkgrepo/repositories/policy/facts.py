@@ -46,6 +46,7 @@ def order_of(format_: StoredFormat) -> Order:
         "advisories": format_.ecosystem is not None,
         "install_scripts": format_.runs_at_install is not None,
         "contents": bool(format_.contents),
+        "licences_inside": format_.inside is not None,
         "trust": format_.attests is not None,
         "labels": is_image,
         "differs": bool(format_.differs),

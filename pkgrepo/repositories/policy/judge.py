@@ -599,5 +599,6 @@ def _told(known: FileFacts) -> frozenset[Datum]:
     """The data that were read of a file; what cannot be read tells none, and nothing more is read of it."""
     declared: frozenset[Datum] = DECLARED if known.licences is not None or known.unreadable else frozenset()
     inside: frozenset[Datum] = frozenset() if known.contents is None else frozenset({"contents"})
+    inside |= {"licences_inside"} if known.is_read else frozenset()
     dated: frozenset[Datum] = frozenset({"age"} if known.published_ms is not None or known.unreadable else ())
     return declared | inside | dated

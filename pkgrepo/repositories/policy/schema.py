@@ -33,16 +33,28 @@ NAMED: Final = re.compile(r"[A-Z][A-Za-z0-9]*-[A-Za-z0-9:._-]{1,80}")  # the id 
 
 _SEPARATORS: Final = re.compile(r"[-_.]+")  # PEP 503
 
-Datum = Literal["age", "licences", "advisories", "install_scripts", "contents", "differs", "trust", "labels", "digests"]
+Datum = Literal[
+    "age",
+    "licences",
+    "advisories",
+    "install_scripts",
+    "contents",
+    "licences_inside",
+    "differs",
+    "trust",
+    "labels",
+    "digests",
+]
 # What may not be known of a version. Digests are: what no document announces is read from the file before it is sent.
 MISSABLE: Final[frozenset[Datum]] = frozenset(
-    {"age", "licences", "advisories", "install_scripts", "contents", "differs", "trust", "labels"}
+    {"age", "licences", "advisories", "install_scripts", "contents", "licences_inside", "differs", "trust", "labels"}
 )
 _NEVER: Final[Mapping[Datum, str]] = {
     "licences": "images declare no licence; a label may name one",
     "advisories": "no database of vulnerabilities has records of what this format has",
     "install_scripts": "of no package of this format it is known whether it runs a program when it is installed",
     "contents": "nothing looks into the files of this format",
+    "licences_inside": "nothing looks into the files of this format for licences",
     "trust": "of no package of this format it is known who attests it",
     "labels": "only images have labels",
     "differs": "nothing compares versions of this format",
@@ -98,6 +110,14 @@ class RuleMatch(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_de
             "What the bytes of a file have inside, whatever documents say of it: install_script, native_build, pth, "
             "executable or native_binary, of images root_user or setuid; any of several. The whole file is read before "
             "its first byte is sent."
+        ),
+    ] = []
+    licences_inside: Annotated[
+        Patterns,
+        meaning(
+            "Patterns of licences, such as BUSL-*, as the bytes of a file declare them, or have their texts, whatever "
+            "documents say of it; LicenseRef-unknown is another text. The whole file is read before its first byte is "
+            "sent."
         ),
     ] = []
     differs: Annotated[
@@ -209,6 +229,7 @@ def needs_of(match: RuleMatch) -> frozenset[Datum]:
         "advisories": bool(match.advisories),
         "install_scripts": match.install_scripts is not None,
         "contents": bool(match.contents),
+        "licences_inside": bool(match.licences_inside),
         "trust": match.trust is not None,
         "labels": bool(match.labels),
         "digests": bool(match.digests),

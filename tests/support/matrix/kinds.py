@@ -82,6 +82,12 @@ RULES = (
         _scripts,
         lambda each: each.looked_into,
     ),
+    RuleKind(
+        "licences_inside",
+        lambda *_: {"licences_inside": ["gpl-*"]},
+        _bad,
+        lambda each: each.looked_into or _has_pth(each),
+    ),
     RuleKind("pth", lambda *_: {"contents": ["pth"]}, lambda _, item: item.pth, _has_pth),
     RuleKind(
         "no_provenance",

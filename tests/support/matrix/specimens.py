@@ -243,7 +243,7 @@ CHANNEL = evolve(
     abouts=(),
     newest=("/conda/noarch/current_repodata.json",),
     kinds=("hosted", "around"),
-    read_late=("contents", "pth", "differs", "licence_differs", "no_provenance", "trust_fell"),
+    read_late=("contents", "pth", "differs", "licence_differs", "licences_inside", "no_provenance", "trust_fell"),
 )
 
 # Ruby
@@ -385,7 +385,7 @@ CONDA = Specimen(
         f"{SHARD}/noarch",
     ),
     newest=("/noarch/current_repodata.json",),
-    read_late=("pth", "differs", "licence_differs"),
+    read_late=("pth", "differs", "licence_differs", "licences_inside"),
     of_upstream=("/noarch/current_repodata.json",),
 )
 

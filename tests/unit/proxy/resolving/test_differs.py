@@ -312,6 +312,23 @@ async def test_a_licence_is_that_in_the_tarball_whatever_the_document_says(world
     assert "another licence BUSL-1.1 since 1.0.0" in await ask(world, mirror, "1.0.2")
 
 
+async def test_a_rule_may_be_about_the_licences_in_the_tarball_whatever_the_document_says(world: ProxyWorld) -> None:
+    up = world.upstream()
+    up.add(NAME, "1.0.0", license="MIT")
+    up.add(NAME, "1.0.1", license="MIT", files=BUSL)
+    up.add(NAME, "1.0.2", license="MIT", files={"LICENSE": b"Pay us."})
+    up.add(NAME, "1.0.3")
+    up.change(NAME)["versions"]["1.0.0"]["license"] = "BUSL-1.1"
+    up.change(NAME)["versions"]["1.0.3"]["license"] = "MIT"
+    rule = {"name": "licences", "match": {"licences_inside": ["busl-*", "LicenseRef-*"]}, "missing": "block"}
+    mirror = await mirror_of(world, up, rule)
+    assert not await ask(world, mirror, "1.0.0")
+    assert "(BUSL-1.1 inside)" in await ask(world, mirror, "1.0.1")
+    assert "(LicenseRef-unknown inside)" in await ask(world, mirror, "1.0.2")
+    assert "which licences its files have is not known" in await ask(world, mirror, "1.0.3")
+    assert await shown(world, mirror) == ["1.0.0"]
+
+
 async def test_licences_that_an_earlier_release_did_not_look_for_are_not_none(world: ProxyWorld) -> None:
     up = world.upstream()
     before, after = (up.add(NAME, f"1.0.{number}", license=("MIT", "BUSL-1.1")[number]) for number in range(2))
@@ -322,6 +339,17 @@ async def test_licences_that_an_earlier_release_did_not_look_for_are_not_none(wo
             await world.core.catalog.write(note_facts, "npm", NAME, digest, facts, 1000, shown=True)
     mirror = await mirror_of(world, up, {**RULE, "match": {"differs": ["licence"]}})
     assert "another licence BUSL-1.1 since 1.0.0" in await ask(world, mirror, "1.0.1")
+
+
+async def test_licences_inside_that_an_earlier_release_did_not_look_for_are_not_none(world: ProxyWorld) -> None:
+    up = world.upstream()
+    data = up.add(NAME, "1.0.0", license="BUSL-1.1")
+    facts = FileFacts(contents=(), shape=Shape(unpacked=10, files=3, unreadable=()))
+    for name in ("sha256", "sha512"):
+        digest = f"{name}:{hashlib.new(name, data).hexdigest()}"
+        await world.core.catalog.write(note_facts, "npm", NAME, digest, facts, 1000, shown=True)
+    rule = {"name": "licences", "match": {"licences_inside": ["busl-*"]}, "missing": "allow"}
+    assert "(BUSL-1.1 inside)" in await ask(world, await mirror_of(world, up, rule), "1.0.0")
 
 
 @pytest.mark.parametrize("of_before", [True, False])
