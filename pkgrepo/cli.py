@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from pkgrepo.client import powershell  # noqa: F401 - makes its completion known to click
 from pkgrepo.client.groups import LazyGroup
 from pkgrepo.commands.settings import Sources
 

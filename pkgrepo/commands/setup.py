@@ -72,7 +72,7 @@ def serve(sources: Sources, arguments: tuple[str, ...]) -> None:
 
 
 @click.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish", "powershell"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
     r"""
@@ -82,9 +82,10 @@ def completion(context: click.Context, shell: str) -> None:
     bash:  pkgrepo completion bash > ~/.local/share/bash-completion/completions/pkgrepo
     zsh:   pkgrepo completion zsh > "${fpath[1]}/_pkgrepo"
     fish:  pkgrepo completion fish > ~/.config/fish/completions/pkgrepo.fish
+    powershell:  pkgrepo completion powershell >> $PROFILE
     """
     kind = get_completion_class(shell)
-    assert kind is not None, "click has these three"
+    assert kind is not None, "click has three, and pkgrepo the fourth"
     click.echo(kind(context.find_root().command, {}, PROGRAM, VARIABLE).source())
 
 

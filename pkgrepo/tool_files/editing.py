@@ -7,19 +7,32 @@ entries: a file that is written in a way which this does not know is refused, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import SequenceMatcher
 from typing import Any, Final
 
 from pkgrepo.errors import Conflict
-from pkgrepo.tool_files.syntax import sections, yaml_lines
-from pkgrepo.tool_files.values import Entry, Item, Setting, Syntax, ToolFile, Whole
+from pkgrepo.tool_files.syntax import json_text, netrc, sections, xml_text, yaml_lines
+from pkgrepo.tool_files.values import Element, Entry, Item, Setting, Syntax, ToolFile, Whole
 
 _COMMENTS: Final[Mapping[Syntax, str]] = {
     Syntax.LINES: "# {}\n",
     Syntax.INI: "# {}\n",
     Syntax.TOML: "# {}\n",
     Syntax.YAML: "# {}\n",
+}
+
+_READERS: Final[Mapping[Syntax, Callable[[str], Any]]] = {
+    Syntax.YAML: yaml_lines.read,
+    Syntax.JSON: json_text.read,
+    Syntax.NETRC: netrc.read,
+    Syntax.XML: xml_text.read,
+    Syntax.WHOLE: str,
+}
+_SETTERS: Final[Mapping[Syntax, Callable[[str, Setting], str]]] = {
+    Syntax.YAML: yaml_lines.put_setting,
+    Syntax.JSON: json_text.put_setting,
+    Syntax.NETRC: netrc.put_setting,
 }
 
 
@@ -45,44 +58,52 @@ def edit(file: ToolFile, text: str, mark: str = "") -> str:
     if file.syntax is Syntax.WHOLE:
         [entry] = file.entries
         assert isinstance(entry, Whole)
-        return entry.text
+        if plain and plain != entry.text:
+            raise Conflict("it is not as it was written, and has nothing else in it that could stay")
+        return text if plain == entry.text else entry.text
+    changed = _changed(file, before, plain, mark)
+    return text if changed == plain else changed.replace("\n", newline)
+
+
+def _changed(file: ToolFile, before: Any, plain: str, mark: str) -> str:
+    """The text with the entries, after it was read again. :raises Conflict: it is not what it should be"""
     changed = plain
-    for entry in file.entries:
-        changed = _put(file.syntax, changed, entry)
-    if mark:
-        changed = _marked(file.syntax, plain, changed, mark)
-    for entry in file.entries:
-        before = _expected(file.syntax, before, entry)
     try:
+        for entry in file.entries:
+            changed = _put(file.syntax, changed, entry)
+        if mark:
+            changed = _marked(file.syntax, plain, changed, mark)
+        for entry in file.entries:
+            before = _expected(file.syntax, before, entry)
         safe = _read(file.syntax, changed) == before
-    except ValueError:
+    except (ValueError, TypeError, KeyError):
         safe = False
     if not safe:
         raise Conflict("it is written in a way that cannot be changed safely")
-    if changed == plain:
-        return text
-    return changed.replace("\n", newline) if newline == "\r\n" else changed
+    return changed
 
 
 def _read(syntax: Syntax, text: str) -> Any:
-    if syntax is Syntax.YAML:
-        return yaml_lines.read(text)
-    if syntax is Syntax.WHOLE:
-        return text
+    if syntax in _READERS:
+        return _READERS[syntax](text)
     return sections.read(syntax, text)
 
 
 def _put(syntax: Syntax, text: str, entry: Entry) -> str:
     if isinstance(entry, Setting):
-        if syntax is Syntax.YAML:
-            return yaml_lines.put_setting(text, entry)
+        if syntax in _SETTERS:
+            return _SETTERS[syntax](text, entry)
         return sections.put_setting(syntax, text, entry)
+    if isinstance(entry, Element):
+        return xml_text.put_element(text, entry)
     assert isinstance(entry, Item)
     return yaml_lines.put_item(text, entry) if syntax is Syntax.YAML else sections.put_item(syntax, text, entry)
 
 
 def _expected(syntax: Syntax, before: Any, entry: Entry) -> Any:
     """What is to be read after the change, as the change itself does not make it."""
+    if isinstance(entry, Element):
+        return xml_text.expected(before, entry)
     assert isinstance(entry, Setting | Item)
     *around, key = entry.path
     if isinstance(entry, Setting):

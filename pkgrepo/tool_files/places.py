@@ -36,6 +36,38 @@ class Place:
 PLACES: Final[Mapping[str, Place]] = {
     ".npmrc": Place("{home}/.npmrc", "{home}/.npmrc", variables=("NPM_CONFIG_USERCONFIG", "npm_config_userconfig")),
     ".yarnrc.yml": Place("{home}/.yarnrc.yml", "{home}/.yarnrc.yml"),
+    "docker/config.json": Place(
+        "{home}/.docker/config.json", "{home}/.docker/config.json", variables=("DOCKER_CONFIG/config.json",)
+    ),
+    "registries.conf.d/pkgrepo.conf": Place(
+        "{config}/containers/registries.conf.d/pkgrepo.conf", "{roaming}/containers/registries.conf.d/pkgrepo.conf"
+    ),
+    "cargo/config.toml": Place(
+        "{home}/.cargo/config.toml", "{home}/.cargo/config.toml", variables=("CARGO_HOME/config.toml",)
+    ),
+    "cargo/credentials.toml": Place(
+        "{home}/.cargo/credentials.toml", "{home}/.cargo/credentials.toml", variables=("CARGO_HOME/credentials.toml",)
+    ),
+    ".gemrc": Place("{home}/.gemrc", "{home}/.gemrc"),
+    "gem/credentials": Place("{home}/.gem/credentials", "{home}/.gem/credentials"),
+    "bundle/config": Place(
+        "{home}/.bundle/config", "{home}/.bundle/config", variables=("BUNDLE_USER_CONFIG", "BUNDLE_USER_HOME/config")
+    ),
+    "maven/settings.xml": Place("{home}/.m2/settings.xml", "{home}/.m2/settings.xml"),
+    "gradle/init.gradle": Place(
+        "{home}/.gradle/init.d/pkgrepo.gradle",
+        "{home}/.gradle/init.d/pkgrepo.gradle",
+        variables=("GRADLE_USER_HOME/init.d/pkgrepo.gradle",),
+    ),
+    ".condarc": Place("{home}/.condarc", "{home}/.condarc", variables=("CONDARC",)),
+    "go/env": Place("{config}/go/env", "{roaming}/go/env", "{home}/Library/Application Support/go/env", ("GOENV",)),
+    ".netrc": Place("{home}/.netrc", "{home}/_netrc", variables=("NETRC",)),
+    "helm/repositories.yaml": Place(
+        "{config}/helm/repositories.yaml",
+        "{roaming}/helm/repositories.yaml",
+        "{home}/Library/Preferences/helm/repositories.yaml",
+        ("HELM_REPOSITORY_CONFIG", "HELM_CONFIG_HOME/repositories.yaml"),
+    ),
     "pip.conf": Place("{config}/pip/pip.conf", "{roaming}/pip/pip.ini", variables=("PIP_CONFIG_FILE",)),
     "uv.toml": Place("{config}/uv/uv.toml", "{roaming}/uv/uv.toml", variables=("UV_CONFIG_FILE",)),
     ".pypirc": Place("{home}/.pypirc", "{home}/.pypirc"),

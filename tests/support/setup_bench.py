@@ -11,7 +11,11 @@ from tests.support.client_programs import CLIENTS, client, program, run_client
 from tests.support.python_index import PASSWORD, USER
 
 OURS = Path(sys.executable).parent
-_SETTINGS = (".npmrc", ".yarnrc", ".pypirc", ".config/pip", ".config/uv/uv.toml", ".config/pypoetry")
+_SETTINGS = (
+    ".npmrc", ".yarnrc", ".pypirc", ".config/pip", ".config/uv/uv.toml", ".config/pypoetry", ".docker", ".condarc",
+    ".config/containers/registries", ".cargo/config", ".cargo/credentials", ".gemrc", ".gem/credentials", ".netrc",
+    ".bundle/config", ".m2/settings", ".gradle", ".config/go/env", ".config/helm/repositories.yaml",
+)  # fmt: skip
 
 
 class SetupBench:

@@ -43,5 +43,39 @@ FOREIGN: Mapping[str, str | None] = {
         "password: hidden-twine\n# the end\n"
     ),
     "poetry/config.toml": '# mine\n[virtualenvs]\nin-project = true\n\n[repositories.other]\nurl = "https://other.example"\n',
+    "docker/config.json": (
+        '{\n\t"auths": {\n\t\t"other.example": {\n\t\t\t"auth": "hidden-docker"\n\t\t}\n\t},\n'
+        '\t"credHelpers": {\n\t\t"third.example": "pass",\n\t\t"host.example:8081": "replaced"\n\t}\n}'
+    ),
+    "registries.conf.d/pkgrepo.conf": '[[registry]]\nlocation = "other.example"\ninsecure = true\n',
+    "cargo/config.toml": (
+        '# mine\n[net]\ngit-fetch-with-cli = true # yes\n\n[registry]\ndefault = "replaced"\n\n'
+        '[registries.other]\nindex = "sparse+https://other.example/"\ntoken = "hidden-cargo"\n'
+    ),
+    "cargo/credentials.toml": '[registries.other]\ntoken = "hidden-cargo"\n',
+    "maven/settings.xml": (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<settings xmlns="http://maven.apache.org/SETTINGS/1.0.0">\n'
+        "  <!-- <servers> of before -->\n  <servers>\n    <server>\n      <id>other</id>\n"
+        "      <password>hidden-maven</password>\n    </server>\n  </servers>\n  <!-- the end -->\n</settings>\n"
+    ),
+    "gradle/init.gradle": None,
+    ".gemrc": (
+        "---\n# mine\n:backtrace: false\n:sources:\n- https://u:hidden-gem@other.example/\n:update_sources: true\n"
+    ),
+    "gem/credentials": "---\n:rubygems_api_key: hidden-gem\n",
+    "bundle/config": '---\nBUNDLE_JOBS: "4"\nBUNDLE_OTHER__EXAMPLE: "token:hidden-bundler"\n',
+    ".condarc": (
+        "# mine\nchannels:\n  - conda-forge # all\n  - https://u:hidden-conda@other.example/c\n"
+        "auto_activate_base: false\n"
+    ),
+    "go/env": "GOFLAGS=-mod=mod\nGOPROXY=https://replaced.example\n",
+    ".netrc": (
+        "# mine\nmachine other.example\n  login me\n  password hidden-netrc\n\n"
+        "default login anonymous password hidden-default\n"
+    ),
+    "helm/repositories.yaml": (
+        'apiVersion: ""\ngenerated: "0001-01-01T00:00:00Z"\nrepositories:\n- caFile: ""\n  name: other\n'
+        "  password: hidden-helm\n  url: https://other.example\n"
+    ),
     "poetry/auth.toml": '[http-basic.other]\nusername = "me"\npassword = "hidden-poetry"\n',
 }

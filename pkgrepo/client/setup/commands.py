@@ -100,6 +100,8 @@ async def _work(session: Session, repository: str, tools: str, scope: str) -> _W
     wish = Wish(
         url=record["url"],
         server=client.url,
+        host=record["registry_host"],
+        has_images=record["has_images"],
         username=(await client.get("user", "whoami"))["username"] if client.has_credentials else "",
         publishes=any(each["title"].startswith("Publish") for each in texts),
         scope=scope,

@@ -10,7 +10,7 @@ HIDDEN: Final = "********"
 # What stands behind the name of a key that is for secrets, in each syntax; a name is part of a longer one.
 _SECRET: Final = re.compile(
     r"""(?ix)
-    ( (?: token | passwd | password | secret | api_?key | _auth | "auth" | credential )
+    ( (?: token | passwd | password | secret | api_?key | _auth | "auth" )
       [\w.-]* ["']? [ \t]* (?: [=:] | [ \t] ) [ \t]* ["']? )
     ( (?! true\b | false\b | null\b | \[ | \{ ) [^\s"'<>]+ )
     | ( < (?: password | passphrase ) > ) ( [^<]+ )

@@ -121,7 +121,7 @@ def show(printer: Printer, planned: Iterable[Planned], *secrets: str) -> None:
         new = masked(each.wanted or "", *secrets).splitlines()
         names = [str(each.path) if text is not None else os.devnull for text in (each.found, each.wanted)]
         for number, line in enumerate(unified_diff(old, new, names[0], names[1], lineterm="", n=2)):
-            text = printable(line.rstrip())
+            text = printable(line.rstrip().expandtabs(4))
             if printer.coloured and number > 1:
                 text = click.style(text, fg={"+": "green", "-": "red", "@": "cyan"}.get(line[:1]))
             click.echo(text)

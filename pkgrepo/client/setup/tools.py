@@ -10,7 +10,7 @@ from attrs import frozen
 
 from pkgrepo.client.setup.programs import Programs
 from pkgrepo.errors import Invalid
-from pkgrepo.tool_files.tools import node, python
+from pkgrepo.tool_files.tools import cargo, containers, java, node, others, python, ruby
 from pkgrepo.tool_files.values import ToolFile
 
 KEYRING_BACKEND: Final = "pkgrepo.client.credentials"
@@ -21,12 +21,15 @@ class Wish:
     """
     What tools are set up for: a repository by its ``url``, of the server at ``server``.
 
-    Without a ``token`` they are anonymous. ``scope`` is that of the packages of npm that come from there, empty for
-    all. ``package`` and ``version`` are one that the repository has, or empty.
+    ``host`` is the name of the server for clients of images, if the repository ``has_images``. Without a ``token`` they
+    are anonymous. ``scope`` is that of the packages of npm that come from there, empty for all. ``package`` and
+    ``version`` are one that the repository has, or empty.
     """
 
     url: str
     server: str
+    host: str = ""
+    has_images: bool = False
     token: str = ""
     username: str = ""
     publishes: bool = False
@@ -117,6 +120,115 @@ def _poetry_hint(wish: Wish) -> str:
     return f"{source}; to publish: poetry publish --build -r pkgrepo" if wish.publishes else source
 
 
+def _docker(wish: Wish, programs: Programs) -> Sequence[ToolFile]:
+    """Return the credential helper for the host; without a login there is nothing to set up."""
+    if wish.token and programs.find(f"docker-credential-{containers.HELPER}") is None:
+        raise Invalid(f"docker-credential-{containers.HELPER}, which is installed with pkgrepo, is not on the PATH")
+    return [containers.docker_config(wish.host)] if wish.token else []
+
+
+def _podman(wish: Wish, programs: Programs) -> Sequence[ToolFile]:
+    """Return the same, and that the host has no TLS, if that is so."""
+    is_plain = wish.server.startswith("http://")
+    return [*_docker(wish, programs), *([containers.plain_registry(wish.host)] if is_plain else [])]
+
+
+def _image(wish: Wish) -> str:
+    place = wish.url.removeprefix(wish.server).removeprefix("/repositories/").strip("/")
+    return "/".join(each for each in (wish.host, place, wish.package) if each)
+
+
+def _docker_check(wish: Wish, _programs: Programs) -> Sequence[Sequence[str]]:
+    insecure = ["--insecure"] if wish.server.startswith("http://") else []
+    inspect = ["docker", "manifest", "inspect", *insecure, f"{_image(wish)}:{wish.version}"]
+    return [inspect] if wish.package and wish.version else []
+
+
+def _image_check(*words: str, scheme: str = "") -> Commands:
+    """List the tags of an image."""
+    return lambda wish, _programs: [[*words, f"{scheme}{_image(wish)}"]] if wish.package else []
+
+
+def _cargo(wish: Wish, programs: Programs) -> Sequence[ToolFile]:
+    if wish.token and programs.find(cargo.HELPER) is None:
+        return [cargo.config(wish.url, cargo.TOKENS, is_default=True), cargo.credentials(wish.token)]
+    return [cargo.config(wish.url, cargo.HELPER if wish.token else "", is_default=True)]
+
+
+def _cargo_check(wish: Wish, _programs: Programs) -> Sequence[Sequence[str]]:
+    return [["cargo", "info", "--registry", cargo.NAME, wish.package]] if wish.package else []
+
+
+def _maven(wish: Wish, _programs: Programs) -> Sequence[ToolFile]:
+    return [java.maven_settings(wish.url, wish.username, wish.token)]
+
+
+def _maven_hint(wish: Wish) -> str:
+    place = f"a <distributionManagement> with the id {java.ID} and {wish.url}"
+    return f"to publish: mvn deploy, in a project that has {place}" if wish.publishes else ""
+
+
+def _gradle(wish: Wish, _programs: Programs) -> Sequence[ToolFile]:
+    return [java.gradle_init(wish.url, wish.username, wish.token)]
+
+
+def _gem(wish: Wish, _programs: Programs) -> Sequence[ToolFile]:
+    publishes = wish.publishes and bool(wish.token)
+    found = [ruby.gemrc(wish.url, wish.token, publishes=publishes)]
+    return [*found, *([ruby.credentials(wish.url, wish.token)] if publishes else [])]
+
+
+def _gem_check(wish: Wish, _programs: Programs) -> Sequence[Sequence[str]]:
+    return [["gem", "list", "--remote", "--exact", wish.package]] if wish.package else []
+
+
+def _bundler(wish: Wish, _programs: Programs) -> Sequence[ToolFile]:
+    return [ruby.bundle_config(wish.url, wish.token)] if wish.token else []
+
+
+def _bundler_hint(wish: Wish) -> str:
+    return f'in each Gemfile: source "{wish.url}/"'
+
+
+def _conda(wish: Wish, _programs: Programs) -> Sequence[ToolFile]:
+    return [others.condarc(wish.url, wish.token)]
+
+
+def _go(wish: Wish, _programs: Programs) -> Sequence[ToolFile]:
+    return [others.go_env(wish.url), *([others.netrc(wish.url, wish.token)] if wish.token else [])]
+
+
+def _go_check(wish: Wish, _programs: Programs) -> Sequence[Sequence[str]]:
+    return [["go", "list", "-m", "-versions", wish.package]] if wish.package else []
+
+
+def _go_hint(wish: Wish) -> str:
+    sums = "for modules that no checksum database knows: go env -w GONOSUMDB=PREFIX/*"
+    return f"go sends the token over https only; {sums}" if wish.server.startswith("http://") else sums
+
+
+def _helm(wish: Wish, programs: Programs) -> Sequence[ToolFile]:
+    """Return the repository of charts, or of images that hold them: helm reads the file of docker."""
+    if wish.has_images:
+        return _docker(wish, programs)
+    return [others.helm_repositories(wish.url, wish.token)]
+
+
+def _helm_hint(wish: Wish) -> str:
+    return f"helm push CHART.tgz oci://{_image(wish)}" if wish.has_images else f"helm install NAME {others.NAME}/CHART"
+
+
+def _helm_check(wish: Wish, _programs: Programs) -> Sequence[Sequence[str]]:
+    if wish.has_images:
+        return []
+    update = ["helm", "repo", "update", others.NAME]
+    return [update, ["helm", "show", "chart", f"{others.NAME}/{wish.package}"]] if wish.package else [update]
+
+
+def _conda_check(wish: Wish, _programs: Programs) -> Sequence[Sequence[str]]:
+    return [["conda", "search", wish.package]] if wish.package else []
+
+
 def _has_keyring(programs: Programs, program: str = "keyring") -> bool:
     """Whether the program ``keyring``, on the path or by its own path, knows the backend of pkgrepo."""
     return KEYRING_BACKEND in programs.output(program, "--list-backends")
@@ -165,4 +277,16 @@ TOOLS: Final = (
         "twine", "twine", ("twine",), _twine, _nothing, hint=lambda _wish: "to publish: twine upload -r pkgrepo dist/*"
     ),
     Tool("poetry", "poetry", ("poetry",), _poetry, _nothing, hint=_poetry_hint),
+    Tool("docker", "docker", ("docker",), _docker, _docker_check),
+    Tool("podman", "podman", ("podman",), _podman, _image_check("podman", "search", "--list-tags")),
+    Tool("skopeo", "skopeo", ("skopeo",), _podman, _image_check("skopeo", "list-tags", scheme="docker://")),
+    Tool("cargo", "cargo", ("cargo",), _cargo, _cargo_check),
+    Tool("maven", "maven", ("mvn",), _maven, _nothing, hint=_maven_hint),
+    Tool("gradle", "gradle", ("gradle",), _gradle, _nothing),
+    Tool("gem", "gem", ("gem",), _gem, _gem_check),
+    Tool("bundler", "bundler", ("bundle", "bundler"), _bundler, _nothing, hint=_bundler_hint),
+    Tool("conda", "conda", ("conda",), _conda, _conda_check),
+    Tool("mamba", "mamba", ("mamba", "micromamba"), _conda, _nothing),
+    Tool("go", "go", ("go",), _go, _go_check, lambda _wish: {"go.mod": "module example\n"}, _go_hint),
+    Tool("helm", "helm", ("helm",), _helm, _helm_check, hint=_helm_hint),
 )

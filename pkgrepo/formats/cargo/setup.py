@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pkgrepo.repositories.snippets import TOKEN, Snippet, command, snippet
+from pkgrepo.tool_files.editing import render
+from pkgrepo.tool_files.tools.cargo import NAME, TOKENS, config, mirror
 
 CONFIG = ".cargo/config.toml"
-NAME = "pkgrepo"  # of the registry in the client's configuration
 VARIABLE = f"CARGO_REGISTRIES_{NAME.upper()}_TOKEN"
 
 
@@ -15,19 +16,13 @@ def snippets(url: str, *, publishes: bool) -> Sequence[Snippet]:
     """
     Snippets for cargo; ``url`` is the repository's address without a slash at the end.
 
-    Those for publishing are left out unless the repository ``publishes``. A registry that wants credentials for reads
-    needs ``global-credential-providers``.
+    Those for publishing are left out unless the repository ``publishes``.
     """
-    registry = (
-        f'[registries.{NAME}]\nindex = "sparse+{url}/index/"\n\n'
-        '[registry]\nglobal-credential-providers = ["cargo:token"]\n'
-    )
-    mirror = f'[source.crates-io]\nreplace-with = "{NAME}"\n\n[registries.{NAME}]\nindex = "sparse+{url}/index/"\n'
     return [
-        snippet("cargo", CONFIG, CONFIG, "toml", registry),
+        snippet("cargo", CONFIG, CONFIG, "toml", render(config(url, TOKENS))),
         snippet("cargo", "Log in", "", "sh", f"cargo login --registry {NAME}\n"),
         snippet("cargo", "Log in by the environment", "", "sh", f"export {VARIABLE}='{TOKEN}'\n"),
-        snippet("cargo", "Use in place of the public registry", CONFIG, "toml", mirror),
+        snippet("cargo", "Use in place of the public registry", CONFIG, "toml", render(mirror(url))),
         *([snippet("cargo", "Publish", "", "sh", f"cargo publish --registry {NAME}\n")] if publishes else []),
     ]
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from pkgrepo.repositories.snippets import TOKEN, Snippet, command, snippet
+from pkgrepo.tool_files.editing import render
+from pkgrepo.tool_files.tools.others import condarc
 
 
 def snippets(url: str, *, publishes: bool) -> Sequence[Snippet]:
@@ -16,17 +18,17 @@ def snippets(url: str, *, publishes: bool) -> Sequence[Snippet]:
     """
     url = _quoted(url)
     parts = urlsplit(url)
-    host, path = f"{parts.scheme}://{parts.netloc}", parts.path
+    host = f"{parts.scheme}://{parts.netloc}"
 
     install = [
         snippet("conda", "Install with conda", "", "sh", f"conda install --override-channels -c {url} PACKAGE\n"),
-        snippet("conda", ".condarc", "~/.condarc", "yaml", f"channels:\n  - {url}\n  - nodefaults\n"),
+        snippet("conda", ".condarc", "~/.condarc", "yaml", render(condarc(url, "", alone=True))),
         snippet(
             "conda",
             ".condarc with credentials",
             "~/.condarc",
             "yaml",
-            f"channels:\n  - {parts.scheme}://token:{TOKEN}@{parts.netloc}{path}\n  - nodefaults\n",
+            render(condarc(url, TOKEN, alone=True)),
         ),
         snippet("mamba", "Install with mamba", "", "sh", f"mamba install --override-channels -c {url} PACKAGE\n"),
         snippet(

@@ -8,43 +8,10 @@ from urllib.parse import urlsplit
 from xml.sax.saxutils import escape  # writes only
 
 from pkgrepo.repositories.snippets import Snippet, snippet
+from pkgrepo.tool_files.editing import render
+from pkgrepo.tool_files.tools.java import ID, maven_settings
 
-ID: Final = "pkgrepo"  # by which a POM and settings.xml name the repository
 REALM: Final = "pkgrepo"  # that of refusals: sbt and Ivy choose credentials by it
-
-_SETTINGS: Final = """\
-<settings>
-  <servers>
-    <server>
-      <id>{id}</id>
-      <username>USERNAME</username>
-      <password>TOKEN</password>
-    </server>
-  </servers>
-  <profiles>
-    <profile>
-      <id>{id}</id>
-      <repositories>
-        <repository>
-          <id>{id}</id>
-          <url>{url}</url>
-          <releases><enabled>true</enabled></releases>
-          <snapshots><enabled>true</enabled></snapshots>
-        </repository>
-      </repositories>
-      <pluginRepositories>
-        <pluginRepository>
-          <id>{id}</id>
-          <url>{url}</url>
-        </pluginRepository>
-      </pluginRepositories>
-    </profile>
-  </profiles>
-  <activeProfiles>
-    <activeProfile>{id}</activeProfile>
-  </activeProfiles>
-</settings>
-"""
 
 _POM: Final = """\
 <repositories>
@@ -208,9 +175,10 @@ def snippets(url: str, *, publishes: bool) -> Sequence[Snippet]:
     def kotlin(indent: int) -> str:
         return f"{' ' * indent}isAllowInsecureProtocol = true\n"
 
+    settings = render(maven_settings(url, "USERNAME", "TOKEN"))
     sbt = ".withAllowInsecureProtocol(true)"
     read = [
-        entry("maven", "Credentials and repository", "~/.m2/settings.xml", "xml", _SETTINGS),
+        entry("maven", "Credentials and repository", "~/.m2/settings.xml", "xml", settings),
         entry("maven", "Repository of a project", "pom.xml", "xml", _POM),
         entry("gradle", "Gradle (Groovy)", "build.gradle", "groovy", _GRADLE_READ, gradle(8)),
         entry("gradle", "Gradle (Kotlin)", "build.gradle.kts", "kotlin", _GRADLE_READ, kotlin(8)),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import urlsplit
 
 from pkgrepo.repositories.snippets import TOKEN, Snippet, command, snippet
+from pkgrepo.tool_files.editing import render
+from pkgrepo.tool_files.tools.ruby import gemrc
 
 
 def snippets(url: str, *, publishes: bool) -> Sequence[Snippet]:
@@ -14,15 +15,12 @@ def snippets(url: str, *, publishes: bool) -> Sequence[Snippet]:
 
     Those for publishing are left out unless the repository ``publishes``.
     """
-    parts = urlsplit(url)
-    authority = f"{parts.scheme}://token:{TOKEN}@{parts.netloc}{parts.path}/"
-
     install = [
         snippet("bundler", "Gemfile", "Gemfile", "ruby", f'source "{url}/"\n\ngem "GEM"\n'),
         snippet("bundler", "Credentials for Bundler", "", "sh", f"bundle config set --local {url}/ token:{TOKEN}\n"),
         snippet("bundler", "Use as mirror", "", "sh", f"bundle config set --local mirror.SOURCE {url}/\n"),
         snippet("gem", "Install with gem", "", "sh", f"gem install GEM --clear-sources --source {url}/\n"),
-        snippet("gem", ".gemrc", "~/.gemrc", "yaml", f"---\n:sources:\n- {authority}\n"),
+        snippet("gem", ".gemrc", "~/.gemrc", "yaml", render(gemrc(url, TOKEN))),
     ]
     if not publishes:
         return install

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from pkgrepo.tool_files.values import Item, Scalar, Setting
 
-_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+# A key that needs no quotes; RubyGems and Bundler know none around keys, which may be addresses.
+_PLAIN: Final = re.compile(r"[A-Za-z_](?:[A-Za-z0-9_./%+~@-]|:(?=\S))*")
 _INDENT: Final = re.compile(r"\s*")
 
 

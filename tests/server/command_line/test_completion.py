@@ -79,6 +79,36 @@ def test_the_script_is_one_of_its_shell(scripts, shell):
     subprocess.run([_installed(shell), "-n", scripts / shell], check=True, timeout=TIMEOUT_S)
 
 
+@pytest.mark.parametrize(
+    ("words", "current", "candidates"),
+    [
+        ("pkgrepo\np", "p", ["package", "profile", "project", "publisher"]),
+        ("pkgrepo\nrepo\nde", "de", ["delete"]),
+        ("pkgrepo\nwhoami\n--profile", "", ["default"]),
+        ("pkgrepo\nwhoami\n--profile\nd", "'d'", ["default"]),
+        ("pkgrepo\nwhoami\n--token-", "--token-", ["--token-file"]),
+        ("pkgrepo\nupload\nmain/py\nx", "x", []),
+    ],
+)
+def test_powershell_gets_the_candidates_that_fit(admin, words, current, candidates):
+    told = {"COMP_WORDS": words, "COMP_CWORD": current, "_PKGREPO_COMPLETE": "powershell_complete"}
+    lines = [line for line in admin(**told).splitlines() if line]
+    assert sorted(line.partition("\t")[0] for line in lines) == candidates
+
+
+def test_the_script_of_powershell_hands_over_the_words_and_cleans_up():
+    result = subprocess.run(
+        [PROGRAM, "completion", "powershell"], capture_output=True, check=True, timeout=TIMEOUT_S, text=True
+    )
+    script = result.stdout
+    assert "Register-ArgumentCompleter -Native -CommandName pkgrepo -ScriptBlock {" in script
+    for name in ("COMP_WORDS", "COMP_CWORD", "_PKGREPO_COMPLETE"):
+        assert f"$env:{name} = " in script
+        assert f"Env:{name}" in script.partition("finally")[2]
+    assert "%" not in script
+    assert [script.count(each) for each in "{(["] == [script.count(each) for each in "})]"]
+
+
 def test_an_unknown_shell_is_refused(admin):
     assert admin.run("completion", "tcsh").returncode == 2
 

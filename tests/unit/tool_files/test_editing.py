@@ -6,7 +6,7 @@ import pytest
 
 from pkgrepo.errors import Conflict
 from pkgrepo.tool_files.editing import edit, render
-from pkgrepo.tool_files.values import Entry, Item, Setting, Syntax, ToolFile
+from pkgrepo.tool_files.values import Element, Entry, Item, Setting, Syntax, ToolFile
 
 
 def changed(syntax: Syntax, text: str, *entries: Entry, mark: str = "") -> str:
@@ -45,6 +45,31 @@ CASES = [
 ]
 
 
+ITEM = Element("servers", "<server>\n  <id>p</id>\n</server>\n")
+NEW = "    <server>\n      <id>p</id>\n    </server>\n"
+ROWS = "<s>\n\t<servers>\n\t\t<server><id>q</id></server>\n\t\t{}\n\t</servers>\n</s>\n"
+CASES += [
+    (Syntax.JSON, "", KEY, '{\n\t"a": {\n\t\t"k": "v"\n\t}\n}\n'),
+    (Syntax.JSON, '{\n  "x": 1\n}\n', Setting(("k",), "v"), '{\n  "x": 1,\n  "k": "v"\n}\n'),
+    (Syntax.NETRC, "", Setting(("h", "login"), "me"), "machine h login me\n"),
+    (Syntax.NETRC, "machine h\n\tpassword old\n", Setting(("h", "password"), "new"), "machine h\n\tpassword new\n"),
+    (
+        Syntax.NETRC,
+        "macdef init\nmachine h password x\n\nmachine g login a\ndefault login b\n",
+        Setting(("h", "password"), "p"),
+        "macdef init\nmachine h password x\n\nmachine g login a\nmachine h password p\ndefault login b\n",
+    ),
+    (Syntax.XML, "", ITEM, f"<settings>\n  <servers>\n{NEW}  </servers>\n</settings>\n"),
+    (Syntax.XML, "<s><servers/></s>\n", ITEM, f"<s><servers>\n{NEW}  </servers></s>\n"),
+    (
+        Syntax.XML,
+        ROWS.format("<server><id>p</id><x/></server>"),
+        ITEM,
+        ROWS.format("<server>\n    <id>p</id>\n  </server>"),
+    ),
+]
+
+
 @pytest.mark.parametrize(("syntax", "text", "entry", "expected"), CASES)
 def test_an_entry_is_put_into_a_text(syntax: Syntax, text: str, entry: Entry, expected: str) -> None:
     assert changed(syntax, text, entry) == expected
@@ -62,6 +87,11 @@ def test_an_entry_is_put_into_a_text(syntax: Syntax, text: str, entry: Entry, ex
         (Syntax.YAML, "- 1\n", KEY),
         (Syntax.YAML, "{l: [1]}\n", Item(("l",), "v")),
         (Syntax.INI, "k = 1\n", KEY),
+        (Syntax.JSON, '{"a": 1}', KEY),
+        (Syntax.JSON, "[]", KEY),
+        (Syntax.JSON, "{", KEY),
+        (Syntax.XML, "<settings>", ITEM),
+        (Syntax.XML, '<!DOCTYPE s [<!ENTITY a "b">]><s>&a;</s>', ITEM),
     ],
 )
 def test_a_text_that_cannot_be_changed_safely_is_refused(syntax: Syntax, text: str, entry: Entry) -> None:
