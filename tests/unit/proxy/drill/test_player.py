@@ -124,6 +124,21 @@ def test_a_version_that_differs_from_the_one_before_that_was_served_is_held() ->
     assert new.outcome == "served"  # with nothing before
 
 
+def test_a_word_alone_finds_the_packages_of_the_incidents_that_had_it() -> None:
+    def held_by(word: str) -> set[str]:
+        rule = {"name": "word", "match": {"differs": [word]}, "action": "quarantine", "missing": "allow"}
+        return {each.package for one in incidents() for each in play(one, rule) if each.outcome == "held"}
+
+    packages = [each for one in incidents() for each in one.packages]
+    first_dense = {
+        each.name
+        for each in packages
+        if any(one.dense for one in each.harmful) and not any(one.dense for one in each.versions if not one.harmful)
+    }
+    assert held_by("obfuscated") == first_dense > {"chalk", "keyv"}
+    assert held_by("young_dependency") == {"event-stream", "axios"}
+
+
 def test_a_dependency_does_not_count_while_what_needs_it_is_held() -> None:
     incident = get_incident("event-stream")
     played = play(incident, {"name": "one", "match": {"packages": ["event-stream"]}})

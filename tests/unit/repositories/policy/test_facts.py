@@ -4,7 +4,10 @@ import pytest
 
 from pkgrepo.formats.npm.format import npm
 from pkgrepo.formats.python.format import python
-from pkgrepo.repositories.policy.facts import declared, digests_of, licences_of
+from pkgrepo.repositories.policy.facts import declared, digests_of, known_contents, licences_of
+from pkgrepo.repositories.policy.schema import Datum
+from pkgrepo.storage.catalog.file_facts import FileFacts, dependency_name, note_facts
+from tests.support.catalog import MemoryCatalog
 
 
 @pytest.mark.parametrize(
@@ -43,3 +46,13 @@ def test_programs_that_run_at_the_installation(
 
 def test_digests_are_named_by_their_algorithm() -> None:
     assert digests_of({"md5": "AB", "blake2b": "c"}, "00") == {"md5:ab", "sha256:00"}
+
+
+async def test_of_other_packages_that_a_file_needs_their_age_is_known_without_an_upstream() -> None:
+    catalog = MemoryCatalog()
+    name, needs = dependency_name(7, "tool"), frozenset[Datum]({"differs"})
+    facts = FileFacts(published_ms=1000, licences=("MIT",))
+    for each in (name, "sha256:00"):
+        await catalog.write(note_facts, "npm", "demo", each, facts, 2000, shown=True)
+    assert await catalog.scan(known_contents, npm(), "demo", needs) == {name: facts}
+    assert await catalog.scan(known_contents, npm(), "demo", frozenset[Datum]({"age"})) == {}

@@ -5,8 +5,11 @@ import pytest
 from pkgrepo.storage.catalog import file_facts
 from pkgrepo.storage.catalog.file_facts import (
     FileFacts,
+    attested_name,
+    dependency_name,
     facts_of_format,
     facts_of_package,
+    is_dependency_name,
     name_of,
     note_facts,
     place_of,
@@ -59,3 +62,10 @@ async def test_of_all_packages_those_that_are_wanted_are_known_as_in_one_reposit
             await catalog.write(note_facts, "conda", package, name, GPL, 1000, shown=False)
     found = await catalog.scan(facts_of_format, "conda", 7, {"x", "z"}.__contains__)
     assert {key: {*some} for key, some in found.items()} == {key: {*names[:3]} for key in ("x", "z")}
+
+
+def test_the_name_of_a_dependency_is_that_of_no_file_or_version() -> None:
+    name = dependency_name(7, "@acme/tool")
+    assert name == "7: @acme/tool"
+    others = ["sha256:00", place_of(7, "a b/c-1.0.tgz"), place_of(7, "1.0"), attested_name("sha256:00", "x/a b.whl")]
+    assert [is_dependency_name(each) for each in (name, *others)] == [True, False, False, False, False]
