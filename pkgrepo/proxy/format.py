@@ -19,6 +19,7 @@ from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.proxy.remote_files import MakeRelease, RemoteFile
 from pkgrepo.repositories.past import package_past
 from pkgrepo.repositories.policy.judge import Declares
+from pkgrepo.repositories.policy.refusals import Withheld
 from pkgrepo.repositories.policy.schema import Datum
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.storage.catalog import index_documents
@@ -55,7 +56,9 @@ class MemberParts:
     ``top`` is what the format needs above the fragments. ``fragments`` are by kind and in order. ``versions`` are pairs
     (sort, text) of the versions that are shown, in order; ``hidden`` are the texts of those that a rule hides, which
     ``top`` may still name. ``refused`` says why nothing is shown where rules hide the versions of all repositories.
-    ``at_ms`` is the time of the view that they are for, also if ``top`` is that of now; None for none.
+    ``at_ms`` is the time of the view that they are for, also if ``top`` is that of now; None for none. ``withheld`` are
+    versions that rules hide in any member and none shows, in the parts of the first member and for a format that
+    ``names_withheld``.
     """
 
     top: Mapping[str, Any]
@@ -64,6 +67,7 @@ class MemberParts:
     hidden: frozenset[str] = Factory(frozenset)
     refused: str = ""
     at_ms: int | None = None
+    withheld: Withheld | None = None
 
 
 def merge_fragments(members: Sequence[MemberParts], kind: str) -> list[bytes]:
@@ -202,6 +206,8 @@ class Proxied:
     ``version_of`` is the only version that a document is about, by its key; empty if it is about all. ``declares`` is
     where documents have the metadata of a version, such as its licence; None if none has any. ``own_facts`` is how
     files tell what these do not. ``drilled`` makes harmless packages for drills; None where no incident is known.
+    Documents of a format that ``names_withheld`` have a place for versions that rules hide, and why, from which clients
+    do not take them.
     """
 
     document_request: Callable[[str], DocumentRequest]
@@ -220,3 +226,4 @@ class Proxied:
     declares: Declares | None = None
     own_facts: OwnFacts = OwnFacts()
     drilled: Drilled | None = None
+    names_withheld: bool = False

@@ -193,6 +193,20 @@ def test_npm_prints_why_a_version_is_held(server: ServerProcess, tmp_path: Path)
     assert REASON in printed, printed
 
 
+@pytest.mark.parametrize("program", ["npm-8", "npm-9", "npm-10", "npm-11"])
+@pytest.mark.parametrize("wanted", ["widget@1.1.0", "widget@>1.0.0"])
+def test_npm_prints_why_the_version_that_it_asks_for_is_held(
+    server: ServerProcess, tmp_path: Path, program: str, wanted: str
+) -> None:
+    bench = bench_of(tmp_path, server, "npm-held")
+    for title in ("exact", "cached"):
+        printed = bench.run(program, "install", wanted, cwd=bench.project(title), status=None)
+        assert f"Could not download {wanted} due to policy violations:" in printed, printed
+        assert f"widget 1.1.0 is blocked by the rule 'trust fell' of main/npm-held {REASON}: ask the team" in printed
+    printed = bench.run(program, "install", "widget@9.9.9", cwd=bench.project("other"), status=None)
+    assert "No matching version found for widget@9.9.9" in printed, printed
+
+
 def test_pip_and_uv_get_the_version_before(server: ServerProcess, tmp_path: Path) -> None:
     bench, index = PythonBench(tmp_path), PythonIndex(server.url, "main/python-held")
     venv = bench.venv()

@@ -118,6 +118,7 @@ def npm() -> Format:
             latest_form=SHORT,
             latest=lambda _name, members: find_latest(members),
             drilled=DRILLED,
+            names_withheld=True,
         ),
         restore_documents=restored_document_of(packument_question, restore_packument),
         probes=lambda url: [(f"{url}/{each}", (200,)) for each in PROBES],

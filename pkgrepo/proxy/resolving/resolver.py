@@ -45,7 +45,7 @@ from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.format import Companion
 from pkgrepo.repositories.policy.judge import Judge
-from pkgrepo.repositories.policy.refusals import RuleRefused, refusal
+from pkgrepo.repositories.policy.refusals import RuleRefused, Withheld, refusal, withheld
 from pkgrepo.repositories.policy.rules import Verdict
 from pkgrepo.repositories.policy.schema import Order
 from pkgrepo.repositories.publish.splicing import Spliced
@@ -333,6 +333,8 @@ class Resolver:
             member, _, hidden = found[0]
             refused = refusal_of_newest(repository, member.repository, state.package, hidden)
             state, parts = evolve(state, refused=refused), [evolve(each, refused=str(refused)) for each in parts]
+        elif why and self._formats[repository.format].names_withheld:
+            parts[0] = evolve(parts[0], withheld=_withheld(repository, state.package, found))
         splice = partial(self._formats[repository.format].splice, key, form, state.serial, parts)
         few = sum(len(each) for part in parts for each in part.fragments.values()) <= FEW
         return splice() if few else await self._pools.cpu(splice), state
@@ -396,6 +398,21 @@ def _refusal_of(
             if wanted(version) and verdict.by is not None and verdict.by.later_ms is None:
                 return refusal(f"{package} {version}", verdict, repository, member)
     return None
+
+
+def _withheld(
+    repository: Repository, package: str, found: Sequence[tuple[Member, MemberParts, Mapping[str, Hidden]]]
+) -> Withheld | None:
+    """The versions that rules hide in some member and no other one shows, the newest first."""
+    shown = {text for _, parts, _ in found for _, text in parts.versions}
+    shown.update(each.key for _, parts, _ in found for kind in parts.fragments.values() for each in kind)
+    hidden = (
+        (text, each[text][0], member.repository)
+        for member, _, each in found
+        for text in reversed([*each])
+        if text not in shown
+    )
+    return withheld(repository, package, hidden)
 
 
 def _is_view(member: Member) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import islice
+from typing import Final
 
-from attrs import define
+from attrs import define, frozen
 
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.model import Repository
@@ -12,6 +15,11 @@ from pkgrepo.model import Repository
 from .conditions import SERVER, Placed
 from .rules import Verdict
 from .schema import time_ms
+
+LONGEST_REASON: Final = 300  # characters of a line that says why versions are withheld
+MOST_WITHHELD: Final = 50  # versions that are named so
+MOST_REASONS: Final = 5
+MOST_NAMED: Final = 3  # further versions in a line
 
 
 @define
@@ -43,21 +51,27 @@ class RuleRefused(PkgrepoError):  # noqa: N818 - named for what happened
         """The reason for the header of a response."""
         return str(self)
 
-    def __str__(self) -> str:
+    @property
+    def predicate(self) -> str:
+        """What is said of it: that it is held, by which rule, and why."""
         rule, verdict = self.placed.rule, self.verdict
-        lifted = self.lifted_by
         missing = f" ({verdict.missing} is not known)" if verdict.missing else ""
         missing = f"{missing} ({verdict.because})" if verdict.because else missing
         reason = f": {rule.reason}" if rule.reason else ""
         if verdict.denied is not None:
-            return f"{self.name} was denied after a quarantine{reason}; {lifted} can approve it"
+            return f"was denied after a quarantine{reason}"
         which = "a block" if self.placed.block else f"the rule {rule.name!r}"
         if verdict.waits:
-            return (
-                f"{self.name} is held in quarantine by {which} of {self.where}{missing}{reason}; {lifted} approves it"
-            )
-        opens = _until(verdict.opens_ms)
-        return f"{self.name} is blocked by {which} of {self.where}{missing}{opens}{reason}; {lifted} can lift that"
+            return f"is held in quarantine by {which} of {self.where}{missing}{reason}"
+        return f"is blocked by {which} of {self.where}{missing}{_until(verdict.opens_ms)}{reason}"
+
+    def __str__(self) -> str:
+        lifts = "can lift that"
+        if self.verdict.denied is not None:
+            lifts = "can approve it"
+        elif self.verdict.waits:
+            lifts = "approves it"
+        return f"{self.name} {self.predicate}; {self.lifted_by} {lifts}"
 
 
 @define
@@ -74,14 +88,17 @@ class PublishedLater(RuleRefused):
 class Frozen(RuleRefused):
     """A version was published after the time whose versions a repository serves."""
 
-    def __str__(self) -> str:
+    @property
+    def predicate(self) -> str:
+        """What is said of it: that it is held, by which freeze, and why."""
         rule = self.placed.rule
         reason = f": {rule.reason}" if rule.reason else ""
         at = _time(time_ms(rule.match.published_after) or 0)
         when = "nothing says when it was published" if self.verdict.missing else "it was published later"
-        return (
-            f"{self.name} is held, as {self.where} is frozen at {at} and {when}{reason}; {self.lifted_by} can thaw it"
-        )
+        return f"is held, as {self.where} is frozen at {at} and {when}{reason}"
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.predicate}; {self.lifted_by} can thaw it"
 
 
 @define
@@ -90,16 +107,21 @@ class TooYoung(RuleRefused):
 
     days: float
 
-    def __str__(self) -> str:
+    @property
+    def predicate(self) -> str:
+        """What is said of it: that it is too young, and until when."""
         rule = f"the {self.days:g} days that policy.minimum_release_age of {self.where} asks for"
         if self.verdict.missing:
-            return f"{self.name} has no publication date, so it may be younger than {rule}"
+            return f"has no publication date, so it may be younger than {rule}"
         if self.verdict.opens_ms is None:
-            return f"{self.name} is younger than {rule}"
+            return f"is younger than {rule}"
         text = _time(self.verdict.opens_ms)
         if text is None:  # after the year 9999: upstreams choose the dates
-            return f"{self.name} has a publication date in the future, so it is younger than {rule}"
-        return f"{self.name} is younger than {rule}: it will be served from {text}"
+            return f"has a publication date in the future, so it is younger than {rule}"
+        return f"is younger than {rule}: it will be served from {text}"
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.predicate}"
 
 
 def refusal(name: str, verdict: Verdict, asked: Repository, repository: Repository) -> RuleRefused:
@@ -129,6 +151,40 @@ def refusal(name: str, verdict: Verdict, asked: Repository, repository: Reposito
     if placed.short:
         return TooYoung(name, where, lifted_by, verdict, placed.rule.match.age_days or 0)
     return RuleRefused(name, where, lifted_by, verdict)
+
+
+@frozen
+class Withheld:
+    """Versions that rules hide, the newest first, and lines that say which of them is held by which rule, and why."""
+
+    versions: Sequence[str]
+    why: str
+
+
+def withheld(asked: Repository, package: str, hidden: Iterable[tuple[str, Verdict, Repository]]) -> Withheld | None:
+    """
+    Some of the versions that rules hide in members, the newest first, for a client that asks for one of them.
+
+    They are ``MOST_WITHHELD`` at most, and held for no more than ``MOST_REASONS`` reasons. What a view of the past does
+    not have is not among them. None: there is nothing to say.
+    """
+    said: dict[str, list[str]] = {}
+    for version, verdict, member in islice(hidden, MOST_WITHHELD):
+        if verdict.by is None or verdict.by.later_ms is not None:
+            continue
+        predicate = refusal(version, verdict, asked, member).predicate
+        if predicate in said or len(said) < MOST_REASONS:
+            said.setdefault(predicate, []).append(version)
+    lines = [_line(package, versions, predicate) for predicate, versions in said.items()]
+    return Withheld([each for found in said.values() for each in found], "\n".join(lines)) if said else None
+
+
+def _line(package: str, versions: Sequence[str], predicate: str) -> str:
+    first, *others = versions
+    more = [*others[:MOST_NAMED], *([f"{len(others) - MOST_NAMED} more"] if len(others) > MOST_NAMED else [])]
+    also = f" (also {', '.join(more)})" if more else ""
+    line = "".join(each if each.isprintable() else "?" for each in f"{package} {first}{also} {predicate}")
+    return line if len(line) <= LONGEST_REASON else f"{line[: LONGEST_REASON - 3]}..."
 
 
 def _until(opens_ms: int | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import hashlib
+import json
 import zlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -97,7 +98,19 @@ def sha256(data: bytes) -> str:
 
 
 def plain(body: bytes) -> bytes:
-    """A document without its compression."""
+    """A document without its compression, and without the field that tells clients of npm what is withheld."""
+    text = _unpacked(body)
+    if b'"policyRestrictions"' not in text:
+        return text
+    document = json.loads(text)
+    withheld = document.pop("policyRestrictions")
+    assert withheld["message"]
+    assert document["versions"].keys().isdisjoint(withheld["versions"])
+    assert all(each == {"name": NPM_NAME, "version": text} for text, each in withheld["versions"].items())
+    return json.dumps(document, ensure_ascii=False).encode()
+
+
+def _unpacked(body: bytes) -> bytes:
     for begin, unpack in (
         (b"\x1f\x8b", gzip.decompress),
         (b"BZh", bz2.decompress),

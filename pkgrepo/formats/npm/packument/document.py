@@ -75,6 +75,9 @@ class Top:
 
     ``created`` and ``modified`` are times as texts, empty when unknown. ``fields`` are the further members of the full
     form, as JSON. ``revision`` is empty for a package that cannot be written to.
+
+    Versions that are ``restricted`` are not in the document. npm 6 and newer (npm-pick-manifest) do not choose them,
+    and print the ``restriction`` to those who ask for one of them; other clients do not read the field.
     """
 
     name: str
@@ -83,6 +86,8 @@ class Top:
     created: str = ""
     modified: str = ""
     fields: Mapping[str, str] = Factory(dict)
+    restricted: Sequence[str] = ()
+    restriction: str = ""
 
 
 def splice_full(top: Top, times: Sequence[bytes], fragments: Sequence[bytes]) -> Spliced:
@@ -120,6 +125,9 @@ def _head(head: Mapping[str, Any], top: Top, times: Sequence[bytes]) -> bytes:
         for key, text in ((b"created", top.created), (b"modified", top.modified))
         if text
     ]
+    if top.restricted:
+        versions = {each: {"name": top.name, "version": each} for each in top.restricted}
+        head = {**head, "policyRestrictions": {"message": top.restriction, "versions": versions}}
     return b'%b,"time":{%b},"versions":{' % (_encode(head)[:-1], b",".join((*bounds, *times)))
 
 

@@ -167,9 +167,11 @@ def splice(name: str, form: str, serial: int, members: Sequence[MemberParts]) ->
 
     Of several with the same version or tag the first one counts, and the first one's description. A tag of a version
     that the document does not have is left out, also of one that a rule hides; for ``latest`` see
-    L{semver.latest_instead_of}.
+    L{semver.latest_instead_of}. Versions that rules hide are ``restricted``, see L{Top}.
     """
     top = merge_tops(members, form)
+    if members[0].withheld is not None:
+        top = evolve(top, restricted=members[0].withheld.versions, restriction=members[0].withheld.why)
     if not top.revision:
         top = evolve(top, revision=revision(name, serial))
     times, versions = merge_fragments(members, TIME), merge_fragments(members, form)

@@ -26,6 +26,7 @@ from pkgrepo.formats.npm.packument.requests import find_fragment, read_tags
 from pkgrepo.formats.npm.packument.splicing import splice
 from pkgrepo.model import Fragment
 from pkgrepo.proxy.format import MemberParts
+from pkgrepo.repositories.policy.refusals import Withheld
 from pkgrepo.repositories.publish.splicing import BASE
 from pkgrepo.storage.catalog.rows import to_ms
 
@@ -198,3 +199,16 @@ def test_other_selectors_find_nothing(selector: str) -> None:
 def test_tags_are_read_from_each_form() -> None:
     assert read_tags(SPLICED) == TAGS
     assert read_tags(splice_short(Top(name="x", tags=TAGS), [], FRAGMENTS)) == TAGS
+
+
+@pytest.mark.parametrize("form", [FULL, SHORT])
+def test_what_rules_hide_is_named_where_npm_alone_looks_for_it(form: str) -> None:
+    parts = member("1.0.0", tags={"latest": "1.0.0", "next": "1.0.1"}, hidden=("1.0.1",))
+    plain = document(parts, form=form)
+    assert "policyRestrictions" not in plain
+    named = document(evolve(parts, withheld=Withheld(["1.0.1"], "x 1.0.1 is blocked")), form=form)
+    assert named.pop("policyRestrictions") == {
+        "message": "x 1.0.1 is blocked",
+        "versions": {"1.0.1": {"name": "x", "version": "1.0.1"}},
+    }
+    assert named == plain
