@@ -157,7 +157,20 @@ def _import_folder(sources: Sources, request: ImportRequest, into: str, *, as_js
         await core.follower.catch_up()
         _show(Printer(as_json=as_json), dict(found))
 
-    run_on_existing(config, work)
+    run_on_existing(config, work, "" if sources.file is not None else _advice(request, into))
+
+
+def _advice(request: ImportRequest, into: str) -> str:
+    """What to do where no configuration was given, and there is no data folder of a server here."""
+    bundle = request.kind == BUNDLE
+    ways = [
+        f"This command reads a {'file' if bundle else 'folder'} into the data of a server on this machine, whose "
+        f"configuration it needs: pkgrepo --config FILE {'bundle read' if bundle else 'import'} ... --into {into}",
+        "With --on-server the server that you have logged in to reads it, if imports.folders lists where it is",
+    ]
+    if not bundle:
+        ways.append(f"Files are sent to it by: pkgrepo upload {into} FILES")
+    return ". ".join(ways)
 
 
 def _show(printer: Printer, found: dict[str, Any]) -> None:

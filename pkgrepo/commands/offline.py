@@ -43,17 +43,22 @@ def run_offline(config: Config, work: Callable[[Core], Awaitable[None]]) -> NoRe
     run_alone(run)
 
 
-def run_on_existing(config: Config, work: Callable[[Core], Awaitable[None]]) -> NoReturn:
-    """Like ``run_offline``, but refuse to create a catalog: a folder without one is most likely the wrong folder."""
-    check_catalog(config)
+def run_on_existing(config: Config, work: Callable[[Core], Awaitable[None]], advice: str = "") -> NoReturn:
+    """
+    Like ``run_offline``, but refuse to create a catalog: a folder without one is most likely the wrong folder.
+
+    The ``advice`` is then printed, too.
+    """
+    check_catalog(config, advice)
     run_offline(config, work)
 
 
-def check_catalog(config: Config) -> None:
+def check_catalog(config: Config, advice: str = "") -> None:
     """Exit with code 3 if there is no catalog in the data folder."""
     check_owner(config.data.dir)
     if config.database_path is not None and not config.database_path.exists():
-        fail(f"there is no catalog at {config.database_path}; data.dir is {config.data.dir}", 3)
+        found = f"there is no catalog at {config.database_path}; data.dir is {config.data.dir}"
+        fail(". ".join(filter(None, (found, advice))), 3)
 
 
 def check_owner(folder: Path) -> None:

@@ -218,3 +218,20 @@ def test_the_commit_of_a_release_is_in_a_file(tmp_path, monkeypatch):
     assert build.commit.__wrapped__() == ""
     (tmp_path / "pkgrepo" / build.COMMIT_FILE).write_text("a" * 40 + "\n")
     assert build.commit.__wrapped__() == "a" * 40
+
+
+def test_an_import_without_a_configuration_says_what_it_needs(tmp_path):
+    (tmp_path / "wheels").mkdir()
+    result = run("import", "python", "wheels", "--into", "main/py")
+    assert result.exit_code == 3
+    assert result.stderr == (
+        f"pkgrepo: there is no catalog at {tmp_path}/data/pkgrepo.db; data.dir is {tmp_path}/data. This command reads a "
+        "folder into the data of a server on this machine, whose configuration it needs: pkgrepo --config FILE import "
+        "... --into main/py. With --on-server the server that you have logged in to reads it, if imports.folders lists "
+        "where it is. Files are sent to it by: pkgrepo upload main/py FILES\n"
+    )
+    assert not (tmp_path / "data").exists()
+    given = tmp_path / "pkgrepo.toml"
+    given.write_text(f'[data]\ndir = "{tmp_path}/elsewhere"\n')
+    result = run("--config", str(given), "import", "python", "wheels", "--into", "main/py")
+    assert result.stderr.endswith(f"data.dir is {tmp_path}/elsewhere\n")

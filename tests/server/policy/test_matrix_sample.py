@@ -15,7 +15,7 @@ from tests.support.advisories import wait_for_advisories
 from tests.support.http_client import HttpClient, Reply
 from tests.support.matrix.checks import check_cell
 from tests.support.matrix.kinds import RULES
-from tests.support.matrix.specimens import READ, SPECIMENS, Specimen
+from tests.support.matrix.specimens import READ, SIGSTORE, SPECIMENS, Specimen
 from tests.support.matrix.world import advisories
 from tests.support.osv_records import write_folder
 from tests.support.proxied import PRIVATE
@@ -87,9 +87,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SocketWorld]:
     source: Path = write_folder(tmp_path_factory.mktemp("osv"), advisories(SPECIMENS))
     # each rule is tried without the one that the server has of its own, which would refuse what others are to be asked
     given = f'advisories.source = "{source}"\nadvisories.block_malware = false\n{PRIVATE}store_delay = 0\n'
+    root = tmp_path_factory.mktemp("root") / "trusted_root.json"
+    root.write_bytes(SIGSTORE.root_text)
+    trusted = f'auth.trusted_root = "{root}"\n'
     with (
-        running(tmp_path_factory.mktemp("upstream")) as upstream,
-        running(tmp_path_factory.mktemp("front"), given) as front,
+        running(tmp_path_factory.mktemp("upstream"), trusted) as upstream,
+        running(tmp_path_factory.mktemp("front"), trusted + given) as front,
     ):
         wait_for_advisories(HttpClient(f"{front.url}/api", AUTH))
         yield SocketWorld(HttpClient(front.url, AUTH), upstream.url)
