@@ -225,8 +225,8 @@ def test_an_import_without_a_configuration_says_what_it_needs(tmp_path):
     result = run("import", "python", "wheels", "--into", "main/py")
     assert result.exit_code == 3
     assert result.stderr == (
-        f"pkgrepo: there is no catalog at {tmp_path}/data/pkgrepo.db; data.dir is {tmp_path}/data. This command reads a "
-        "folder into the data of a server on this machine, whose configuration it needs: pkgrepo --config FILE import "
+        f"pkgrepo: there is no catalog at {tmp_path}/data/pkgrepo.db; data.dir is {tmp_path}/data. This command reads "
+        "a folder into the data of a server on this machine, whose configuration it needs: pkgrepo --config FILE import "
         "... --into main/py. With --on-server the server that you have logged in to reads it, if imports.folders lists "
         "where it is. Files are sent to it by: pkgrepo upload main/py FILES\n"
     )
