@@ -226,9 +226,9 @@ def test_an_import_without_a_configuration_says_what_it_needs(tmp_path):
     assert result.exit_code == 3
     assert result.stderr == (
         f"pkgrepo: there is no catalog at {tmp_path}/data/pkgrepo.db; data.dir is {tmp_path}/data. This command reads "
-        "a folder into the data of a server on this machine, whose configuration it needs: pkgrepo --config FILE import "
-        "... --into main/py. With --on-server the server that you have logged in to reads it, if imports.folders lists "
-        "where it is. Files are sent to it by: pkgrepo upload main/py FILES\n"
+        "a folder into the data of a server on this machine, whose configuration it needs: pkgrepo --config FILE "
+        "import ... --into main/py. With --on-server the server that you have logged in to reads it, if "
+        "imports.folders lists where it is. Files are sent to it by: pkgrepo upload main/py FILES\n"
     )
     assert not (tmp_path / "data").exists()
     given = tmp_path / "pkgrepo.toml"
