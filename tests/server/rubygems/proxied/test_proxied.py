@@ -274,3 +274,24 @@ def test_records_of_a_gem_follow_from_its_index(at, upstream):
     assert at("all").get("/api/v1/gems/written.json").json["authors"]
     for path in ("/api/v1/dependencies?gems=described", "/api/v1/search.json?query=described"):
         assert at("all").get(path).status == 404
+
+
+def test_attestations_are_those_of_the_member_that_has_the_gem(at, upstream):
+    for name, body in (("attested", b'[{"mediaType":"x"}]'), ("bare", b"[]"), ("unknown", None)):
+        upstream.add(name)
+        if body is not None:
+            upstream.serve(f"/api/v1/attestations/{name}-1.0.0.json", Answer(body=body))
+    assert at("own").post("/api/v1/gems", make_gem("own-gem", "1.0.0")).status == 200
+    for where in ("mirror", "all"):
+        for name, body in (("attested", b'[{"mediaType":"x"}]'), ("bare", b"[]"), ("unknown", b"[]")):
+            reply = at(where).get(f"/api/v1/attestations/{name}-1.0.0.json")
+            assert (reply.status, reply.body, reply.headers["content-type"]) == (200, body, "application/json")
+        assert at(where).get("/api/v1/attestations/attested-9.json").status == 404
+        assert at(where).get("/api/v1/attestations/nowhere-1.json").status == 404
+    assert at("all").get("/api/v1/attestations/own-gem-1.0.0.json").body == b"[]"
+    upstream.serve("/api/v1/attestations/attested-1.0.0.json", Answer(503))
+    upstream.serve("/api/v1/attestations/bare-1.0.0.json", Answer(body=b"{}"))
+    upstream.add("failing")
+    upstream.serve("/api/v1/attestations/failing-1.0.0.json", Answer(500))
+    assert at("mirror").get("/api/v1/attestations/attested-1.0.0.json").body == b'[{"mediaType":"x"}]'  # as it is kept
+    assert at("mirror").get("/api/v1/attestations/failing-1.0.0.json").status == 502
