@@ -220,6 +220,8 @@ class CompiledRule:
 
     def takes_package(self, package: str) -> bool:
         """Whether it may be about some version of a package (a key)."""
+        if not self._can_be_met:
+            return False
         malware = self.placed.malware
         if malware is not None and not malware.may_have(self.order.ecosystem, package):
             return False

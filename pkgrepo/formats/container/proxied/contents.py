@@ -19,7 +19,7 @@ from twisted.logger import Logger
 from pkgrepo.archives.inside import Shape, Word
 from pkgrepo.archives.layers import chain_of, programs_with
 from pkgrepo.concurrency.single_flight import SingleFlight
-from pkgrepo.errors import Invalid, NotFound, UpstreamFailed
+from pkgrepo.errors import BlobMissing, Invalid, NotFound, UpstreamFailed
 from pkgrepo.failure_log import FailureLog
 from pkgrepo.formats.container.documents import IMAGES, ManifestDocument, parse_in_thread
 from pkgrepo.formats.container.inside import LARGEST, words_of_configuration
@@ -72,8 +72,8 @@ class ImageContents:
         """
         Read what a rule asks of the inside of a manifest, or of the manifests that have a blob, unless it is known.
 
-        :raises UpstreamFailed, NotFound: what is asked for cannot be had from an upstream, and a rule may refuse it by
-            what it has inside. What manifests have inside that hold a blob is then not known, nor of what is hosted.
+        :raises UpstreamFailed, NotFound, BlobMissing: what is asked for cannot be had from an upstream, and a rule may
+            refuse it by what it has inside. For a blob, and of what is hosted, that is then not known.
         :raises StorageFull, StorageFailed: it cannot be stored
         """
         refuses = any("contents" in each.needs and each.refuses for each in judge.rules.rules)
@@ -83,7 +83,7 @@ class ImageContents:
             try:
                 key = (target.repository.id, target.image, each)
                 await self._in_flight.run(key, partial(self._read, target, each))
-            except (UpstreamFailed, NotFound):
+            except (UpstreamFailed, NotFound, BlobMissing):
                 if each == digest and raises:
                     raise
 

@@ -440,6 +440,12 @@ def test_what_a_file_has_inside_is_known_or_missing(facts: Facts, missing: str, 
     assert (verdict.served, verdict.waits) == (served, waits)
 
 
+def test_a_rule_that_can_never_be_met_in_a_format_is_about_no_package_of_it() -> None:
+    placed = [Placed(msgspec.convert({"name": "r", "match": {"contents": ["root_user"]}}, PolicyRule), SERVER)]
+    assert RuleSet(placed, ORDER).of("left") is None
+    assert RuleSet(placed, IMAGES).of("left") is not None
+
+
 def test_what_waits_for_want_of_data_is_approved_by_an_admin_also_where_the_rule_only_warns() -> None:
     rule = {"match": {"contents": ["native_build"]}, "missing": "quarantine", "action": "warn"}
     assert decide(rule, left()).waits

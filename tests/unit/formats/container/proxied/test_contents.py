@@ -36,6 +36,7 @@ BAD = make_image("bad", settings=USER, more_layers=[SU])
 MENDED = make_image("bad", settings=USER, more_layers=[SU, NO_SU])
 ARM = make_image("arm", architecture="arm64", settings=USER)
 INDEX = make_index([ARM, BAD])
+LARGE = bytes(range(256)) * 4096
 RULE = {"name": "inside", "reason": "not here", "match": {"contents": ["setuid"]}}
 
 
@@ -197,6 +198,19 @@ async def test_an_upstream_that_fails_meanwhile_fails_the_request_and_is_asked_a
     mirrors.up.serve(path, there)
     mirrors.pass_days(1)
     assert await statuses(mirrors, name, "manifests/lost") == [200]
+
+
+async def test_a_layer_that_the_storage_has_lost_leaves_it_unknown_what_is_inside(mirrors: Mirrors) -> None:
+    big = make_image("big", settings=USER, more_layers=[make_layer_tar([("a", 0o755, tarfile.REGTYPE, "", LARGE)])])
+    name = await fill(mirrors, "own", big=big)
+    digest = digest_of(big.blobs[2]).partition(":")[2]
+    (lost,) = [each for each in mirrors.stack.folder.rglob(f"{digest}*") if each.is_file() and "blobs" in each.parts]
+    lost.unlink()
+    await set_rules(mirrors, RULE)
+    refused = await mirrors.get("app/manifests/big", name)
+    assert (refused.status, "what it has inside is not known" in sentence(refused)) == (403, True)
+    await set_rules(mirrors, {**RULE, "missing": "allow"})
+    assert await statuses(mirrors, name, "manifests/big") == [200]
 
 
 async def test_nothing_is_read_where_other_conditions_decide(mirrors: Mirrors) -> None:
