@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.container_clients import ADMIN
 from tests.support.container_daemons import Docker
+from tests.support.http_client import HttpClient
 from tests.support.proxied_images import IMAGES, INDEX, Scene
 
 
@@ -42,6 +43,16 @@ def test_docker_pulls_by_digest_when_the_upstream_is_stopped(docker: Docker, sce
     scene.upstream.close()
     docker("pull", image)
     docker("rmi", image)
+
+
+def test_docker_prints_why_the_image_of_a_platform_is_refused(docker: Docker, scene: Scene) -> None:
+    wire = HttpClient(scene.server.url, ADMIN)
+    rule = {"name": "rights", "reason": "ask security", "match": {"contents": ["root_user", "setuid"]}}
+    assert wire.post_json("/api/repository/main%2Fimages/config/policy", {"rules": [rule]}, "PATCH").status == 200
+    for image in (f"{scene.image}:v1", f"{scene.image}@{IMAGES['amd64'].digest}"):
+        shown = " ".join(docker("pull", "--platform", "linux/amd64", image, status=1).split())
+        assert "denied: team/app@" in shown
+        assert "(root_user inside): ask security" in shown
 
 
 def test_docker_is_told_that_nothing_can_be_pushed_and_what_is_missing(docker: Docker, scene: Scene) -> None:
