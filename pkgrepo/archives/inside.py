@@ -81,17 +81,19 @@ class Shape(msgspec.Struct, frozen=True, omit_defaults=True):
     What of a version, or of a file, is compared with the version before.
 
     ``dependencies`` are the names of packages that are installed with it; those in ``direct`` come from an address of
-    their own, such as a git repository. ``sources`` are the repositories of its source, as host and path.
-    ``publisher`` is the account that published it, and ``maintainers`` are those that could; empty if not known.
-    ``unpacked`` is the size of its files in bytes, and ``files`` their number; None if not known. What is for one
-    ``platform`` alone is not chosen by clients: another package names its version. ``unreadable`` is where its files
-    have code that people cannot read; None if they were not read, or by an earlier release, which did not look for it.
-    ``programs`` are the paths of those with setuid or setgid in an image. ``licences`` are those that its files
-    declare, and whose texts they have; None as for ``unreadable``.
+    their own, such as a git repository, and those in ``aliases`` are names that other packages get there. ``sources``
+    are the repositories of its source, as host and path. ``publisher`` is the account that published it, and
+    ``maintainers`` are those that could; empty if not known. ``unpacked`` is the size of its files in bytes, and
+    ``files`` their number; None if not known. What is for one ``platform`` alone is not chosen by clients: another
+    package names its version. ``unreadable`` is where its files have code that people cannot read; None if they were
+    not read, or by an earlier release, which did not look for it. ``programs`` are the paths of those with setuid or
+    setgid in an image. ``licences`` are those that its files declare, and whose texts they have; None as for
+    ``unreadable``.
     """
 
     dependencies: tuple[str, ...] = ()
     direct: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     publisher: str = ""
     maintainers: tuple[str, ...] = ()
@@ -112,6 +114,7 @@ class Shape(msgspec.Struct, frozen=True, omit_defaults=True):
         return Shape(
             dependencies=_union(self.dependencies, other.dependencies),
             direct=_union(self.direct, other.direct),
+            aliases=_union(self.aliases, other.aliases),
             sources=_union(self.sources, other.sources),
             publisher=self.publisher or other.publisher,
             maintainers=_union(self.maintainers, other.maintainers),

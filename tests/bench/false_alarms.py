@@ -96,7 +96,7 @@ def npm_times(package: str, folder: Path) -> Mapping[str, int]:
     }
 
 
-def with_ages_of(format: str, found: Compared, package: str, version: str, folder: Path) -> Compared:
+def with_ages_of(format: str, found: Compared, after: Seen, package: str, version: str, folder: Path) -> Compared:
     """The comparison, with the ages of new dependencies, if the program tells these."""
 
     def first_published(name: str) -> int | None:
@@ -106,8 +106,8 @@ def with_ages_of(format: str, found: Compared, package: str, version: str, folde
             return None
 
     if format != "npm" or "dependency" not in found.words:
-        return with_ages(found, 0, lambda _name: None)
-    return with_ages(found, npm_times(package, folder)[version], first_published)
+        return with_ages(found, after, 0, lambda _name: None)
+    return with_ages(found, after, npm_times(package, folder)[version], first_published)
 
 
 def pip_versions(package: str, folder: Path) -> list[str]:
@@ -156,7 +156,7 @@ def updates_of(format: str, package: str, count: int, folder: Path) -> Iterator[
             before, after = seen[peer.version], seen[version]
             if isinstance(before, Seen) and isinstance(after, Seen):
                 different = compare(before, after, peer.version)
-                different = with_ages_of(format, different, package, version, folder)
+                different = with_ages_of(format, different, after, package, version, folder)
                 yield Update(package, version, peer.version, different)
             else:
                 yield Update(package, version, peer.version, why=str(before if isinstance(before, str) else after))

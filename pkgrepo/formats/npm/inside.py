@@ -40,15 +40,16 @@ def shape_of(manifest: Mapping[str, Any]) -> Shape:
     :raises Invalid: it has too many dependencies
     """
     wanted = dict(_dependencies(manifest))
-    aliases = [found[1] for text in wanted.values() if (found := _ALIAS.match(text)) is not None]
+    aliases = {name: found[1] for name, text in wanted.items() if (found := _ALIAS.match(text)) is not None}
     source = manifest.get("repository")
     source = source.get("url") if isinstance(source, dict) else source
     repository = repository_of(source, short=True) if isinstance(source, str) else ""
     people, dist = manifest.get("maintainers"), manifest.get("dist")
     unpacked = dist.get("unpackedSize") if isinstance(dist, dict) else None
     return Shape(
-        dependencies=names_checked([*wanted, *aliases]),
+        dependencies=names_checked([*wanted, *aliases.values()]),
         direct=names_checked(name for name, text in wanted.items() if _DIRECT.match(text)),
+        aliases=names_checked(aliases.keys() - aliases.values()),
         sources=(repository,) if repository else (),
         publisher=_account(manifest.get("_npmUser")),
         maintainers=names_checked(filter(None, map(_account, people if isinstance(people, list) else ()))),

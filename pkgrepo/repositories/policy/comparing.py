@@ -119,11 +119,12 @@ class Comparisons:
         return NOTHING_BEFORE
 
     def _compare_two(self, before: Facts, after: Facts, version: str, at_ms: int) -> Compared:
-        found = compare(_seen(before), _seen(after), version)
+        seen = _seen(after)
+        found = compare(_seen(before), seen, version)
         if not self._judge.asks_ages:
             return found
         published_ms = at_ms if after.published_ms is None else after.published_ms
-        return with_ages(found, published_ms, self._judge.first_published)
+        return with_ages(found, seen, published_ms, self._judge.first_published)
 
     def _before(self, line: Line, path: str, facts: Facts, at_ms: int) -> Iterator[tuple[Peer, bool]]:
         """The files before one, with whether they are served for certain, without those that are not."""

@@ -130,16 +130,19 @@ def compare(before: Seen, after: Seen, version: str) -> Compared:
     return Compared({word: (version, names) for word, names in words.items()}, frozenset(unknown))
 
 
-def with_ages(found: Compared, published_ms: int, first_published: Callable[[str], int | None]) -> Compared:
+def with_ages(
+    found: Compared, after: Seen, published_ms: int, first_published: Callable[[str], int | None]
+) -> Compared:
     """
-    The comparison of a version that was published then (ms), with what is known of the ages of new dependencies.
+    The comparison of a file of a version that was published then (ms), with what is known of the ages of dependencies.
 
     ``first_published`` tells when a package was first published (ms), None if nothing tells that; it raises
     ``LookupError`` if that was not asked yet.
     """
     version, names = found.words.get("dependency", ("", ()))
-    direct = found.words.get("git_dependency", ("", ()))[1]
-    names = [each for each in names if each not in direct]
+    said = [each for each in (after.shape, after.told) if each is not None]
+    asked = {name for each in said for name in {*each.dependencies} - {*each.direct, *each.aliases}}
+    names = [each for each in names if each in asked]
     young, asking, known = list[str](), list[str](), True
     for each in () if len(names) > MOST_ASKED else names:
         try:

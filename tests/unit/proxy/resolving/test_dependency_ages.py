@@ -108,13 +108,15 @@ async def test_what_was_kept_long_ago_is_not_asked_for(world: ProxyWorld) -> Non
 async def test_nothing_is_asked_of_many_or_of_what_comes_from_elsewhere(world: ProxyWorld) -> None:
     up = world.upstream()
     two_versions(up, **{f"other-{letter}": "1" for letter in "abcdef"})
-    up.add(NAME, "1.0.2", published=days_ago(0.5), dependencies={"kept": "1", "crypto": "github:a/b"})
+    up.add("old", "1.0.0", published=days_ago(99))
+    needs = {"kept": "1", "crypto": "github:a/b", "other-a": "npm:old@1"}
+    up.add(NAME, "1.0.2", published=days_ago(0.5), dependencies=needs)
     mirror = await mirror_of(world, up, RULE)
     assert "new young_dependencies other-a other-b other-c other-d other-e and 1 more" in await ask(
         world, mirror, "1.0.1"
     )
     assert not await ask(world, mirror, "1.0.2")
-    assert not [each for each in ("/crypto", "/other-a") if up.count(each)]
+    assert [each for each in ("/crypto", "/other-a", "/old") if up.count(each)] == ["/old"]
 
 
 async def test_packages_that_newly_need_each_other_wait_for_neither(world: ProxyWorld) -> None:

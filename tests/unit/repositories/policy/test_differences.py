@@ -97,7 +97,7 @@ FIRST = {"old": 1, "edge": NOW - YOUNG_MS, "young": NOW - YOUNG_MS + 1, "later":
         (("undated", "old"), (), True, ()),
         (("undated", "young", "unasked"), ("young",), False, ()),
         (("unasked", "old", "other"), (), True, ("other", "unasked")),
-        (("direct", "old"), (), False, ()),
+        (("direct", "alias", "old"), (), False, ()),
         (tuple("abcde"), (), True, tuple("abcde")),
         (tuple("abcdef"), tuple("abcdef"), False, ()),
     ],
@@ -106,8 +106,9 @@ def test_a_new_dependency_is_young_by_its_first_publication(
     names: tuple[str, ...], young: tuple[str, ...], unknown: bool, asking: tuple[str, ...]
 ) -> None:
     assert MOST_ASKED == 5
-    found = compare(seen(), seen(dependencies=names, direct={*names} & {"direct"}), "1")
-    aged = with_ages(found, NOW, FIRST.__getitem__)
+    after = seen(dependencies=names, direct={*names} & {"direct"}, aliases={*names} & {"alias"})
+    found = compare(seen(), after, "1")
+    aged = with_ages(found, after, NOW, FIRST.__getitem__)
     assert tuple(aged.words.get("young_dependency", ("", ()))[1]) == young
     assert ("young_dependency" in aged.unknown, aged.asking, aged.is_open) == (unknown, asking, bool(asking))
     assert aged.words.keys() - {"young_dependency"} == found.words.keys()
@@ -115,5 +116,14 @@ def test_a_new_dependency_is_young_by_its_first_publication(
     assert (joined.words, joined.unknown, joined.asking) == (aged.words, aged.unknown, aged.asking)
 
 
+@pytest.mark.parametrize("elsewhere", ["direct", "aliases"])
+def test_a_name_counts_where_the_file_or_the_document_takes_it_from_the_registry(elsewhere: str) -> None:
+    told = Shape(**{"dependencies": ("young",), elsewhere: ("young",)})
+    for dependencies, found in (((), False), (("young",), True)):
+        after = seen(told=told, dependencies=dependencies)
+        aged = with_ages(compare(seen(), after, "1"), after, NOW, FIRST.__getitem__)
+        assert ("young_dependency" in aged.words) == found
+
+
 def test_of_what_is_not_read_no_age_is_known() -> None:
-    assert "young_dependency" in with_ages(compare(Seen(), Seen(), "1"), NOW, FIRST.__getitem__).unknown
+    assert "young_dependency" in with_ages(compare(Seen(), Seen(), "1"), Seen(), NOW, FIRST.__getitem__).unknown
