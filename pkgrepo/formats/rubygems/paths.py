@@ -21,7 +21,7 @@ from pkgrepo.untrusted.text import split_path
 
 GEM: Final = ".gem"
 QUICK: Final = ".gemspec.rz"
-ATTESTATIONS: Final = ".attestations.json"  # of the list of Sigstore bundles beside a gem, after the whole name of that
+ATTESTATIONS: Final = ".attestations"  # of the list of Sigstore bundles (JSON) beside a gem, behind its whole name
 GEM_TYPE: Final = "application/octet-stream"
 
 _GEMS: Final = "gems/"

@@ -38,7 +38,7 @@ SUFFIXES: Final = {
     ".sigstore": "Sigstore bundle",
     ".sigstore.json": "Sigstore bundle",
     ".provenance": "attestation",
-    ".attestations.json": "Sigstore bundles",
+    ".attestations": "Sigstore bundles",
 }
 UNREADABLE: Final = "unknown: it cannot be read"
 MOST_FILES: Final = 2000  # of a version, among which documents are looked for

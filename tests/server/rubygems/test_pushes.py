@@ -87,7 +87,7 @@ def test_a_form_with_attestations_is_taken(rb):
     assert rb.get("/gems/formed-1.gem").body == data
     served = rb.get("/api/v1/attestations/formed-1.json")
     assert (served.body, served.headers["content-type"]) == (document, "application/json")
-    assert rb.get("/gems/formed-1.gem.attestations.json").body == document
+    assert rb.get("/gems/formed-1.gem.attestations").body == document
     again = rb.post_form("/api/v1/gems", [attestations, ("gem", "formed-1.gem", data)])
     assert again.text == (
         "Gem was already pushed: formed (1)\nIts attestations were not taken: they come with the first push."
@@ -121,7 +121,7 @@ def test_a_gem_without_attestations_has_an_empty_list_and_a_yanked_one_none(rb, 
     data = make_gem("withdrawn", "1", platform="java")
     sent = [("gem", "withdrawn-1-java.gem", data), ("attestations", SIGSTORE.gem(data).decode())]
     assert rb.post_form("/api/v1/gems", sent).status == 200
-    address, beside = "/api/v1/attestations/withdrawn-1-java.json", "/gems/withdrawn-1-java.gem.attestations.json"
+    address, beside = "/api/v1/attestations/withdrawn-1-java.json", "/gems/withdrawn-1-java.gem.attestations"
     assert [rb.get(each).status for each in (address, beside)] == [200, 200]
     yank = "/api/v1/gems/yank?gem_name=withdrawn&version=1&platform=java"
     assert rb.ask("DELETE", yank).status == 200

@@ -64,7 +64,7 @@ def test_a_bundle_names_the_workflow_of_its_certificate(material: Any) -> None:
 def test_a_list_of_bundles_names_each_signer() -> None:
     material = {"certificate": {"rawBytes": make_certificate()}}
     bundle = {"verificationMaterial": material, "messageSignature": {"signature": "x"}}
-    path = "gems/a-1.gem.attestations.json"
+    path = "gems/a-1.gem.attestations"
     assert signers_named(path, [bundle, {"verificationMaterial": {"publicKey": {"hint": "k1"}}}]) == [
         (WORKFLOW, ""),
         ("key k1", ""),

@@ -5,15 +5,11 @@ from __future__ import annotations
 import pytest_twisted
 
 from pkgrepo.formats.rubygems.format import ruby
-from pkgrepo.formats.rubygems.gemspec import meta_of
 from pkgrepo.formats.rubygems.index.info import INFO
 from pkgrepo.formats.rubygems.indexer import apply_change
-from pkgrepo.formats.rubygems.names import sort_key
-from pkgrepo.formats.rubygems.paths import gem_path, quick_path
-from pkgrepo.formats.rubygems.push.requests import read_gem
-from pkgrepo.model import SYSTEM, NewFile, VersionState
+from pkgrepo.formats.rubygems.push.requests import make_release, read_gem
+from pkgrepo.model import SYSTEM, VersionState
 from pkgrepo.repositories.publish.package_changes import remove_files, set_version_state
-from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import packages, versions
 from tests.support.admission import admitted
@@ -27,25 +23,12 @@ class RubyServices(RepositoryServices):
     def __init__(self, root, pools):
         super().__init__(root, pools, format=ruby(), name="rb")
 
-    async def push(self, name, version, platform="ruby"):
+    async def push(self, name, version, platform="ruby", attestations=b""):
         data = make_gem(name, version, platform=platform)
         gem = read_gem(data)
-        spec = gem.spec
         async with self.content.stage(self.repository) as staged:
             blob = await staged.receive(chunks(data))
-            quick = await staged.store(gem.quick)
-            release = Release(
-                package_key=name,
-                package_name=name,
-                version_key=spec.full_version,
-                version_text=spec.full_version,
-                sort=sort_key(version, platform),
-                files=(
-                    NewFile(path=gem_path(spec.full_name), blob=blob),
-                    NewFile(path=quick_path(spec.full_name), blob=quick, attrs={"role": "quick"}),
-                ),
-                meta=meta_of(spec),
-            )
+            release = await make_release(staged, blob, gem, attestations)
             await self.content.publish(self.repository, release, staged, admitted(self.repository), apply_change)
 
     async def set_state(self, name, version, state):
@@ -65,10 +48,10 @@ async def world(tmp_path, pools):
     await found.stop()
 
 
-def files_of(name, version, *, hidden=False):
+def files_of(name, version, *, hidden=False, attested=False):
     prefix = "yanked/" if hidden else ""
     full = f"{name}-{version}"
-    return {
+    return ({f"{prefix}gems/{full}.gem.attestations"} if attested else set()) | {
         f"{prefix}gems/{full}.gem",
         f"{prefix}quick/Marshal.4.8/{full}.gemspec.rz",
         f"specs/{name}/{version}/{full}.json",
@@ -90,6 +73,19 @@ async def test_gems_are_in_one_folder_and_yanked_ones_in_another(world):
     await world.follow()
     assert world.shown_of_repository() == expected
     assert (await world.verify()).layout_changes == 0
+
+
+async def test_attestations_are_where_their_gem_is(world):
+    await world.push("a", "1.0", attestations=b"[{}]")
+    await world.follow()
+    assert world.shown_of_repository() == {".repository.json"} | files_of("a", "1.0", attested=True)
+    await world.set_state("a", "1.0", VersionState.YANKED)
+    await world.follow()
+    assert world.shown_of_repository() == {".repository.json"} | files_of("a", "1.0", hidden=True, attested=True)
+    assert (await world.verify()).layout_changes == 0
+    await world.remove("a", "1.0")
+    await world.follow()
+    assert world.shown_of_repository() == {".repository.json", "specs/a/.burned.json"}
 
 
 async def test_removed_versions_leave_nothing_but_their_burned_names(world):
@@ -116,7 +112,7 @@ async def test_leftovers_are_removed_by_a_repair(world):
 async def test_a_lost_catalog_is_rebuilt_with_states_and_indexes(world, tmp_path, pools):
     before = world
     for version, platform in (("1.0", "ruby"), ("1.1", "ruby"), ("1.1", "java")):
-        await before.push("a", version, platform)
+        await before.push("a", version, platform, attestations=b"[{}]")
     await before.push("b", "1.0")
     for name, version in (("a", "1.1"), ("b", "1.0")):
         await before.set_state(name, version, VersionState.YANKED)
@@ -126,7 +122,7 @@ async def test_a_lost_catalog_is_rebuilt_with_states_and_indexes(world, tmp_path
     await after.start(repository=False)
     report = await after.reindex()
     assert report.problems == []
-    assert (report.repositories, report.versions, report.files) == (1, 4, 8)
+    assert (report.repositories, report.versions, report.files) == (1, 4, 11)
     for name in ("a", "b"):
         assert documents(after, name) == documents(before, name)
     await after.follow()
