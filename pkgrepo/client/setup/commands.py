@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,13 +23,16 @@ from pkgrepo.client.setup.programs import Outcome, Programs
 from pkgrepo.client.setup.state import KeptToken, State, locked, read_state, state_file, write_state
 from pkgrepo.client.setup.tokens import make_token
 from pkgrepo.client.setup.tools import Tool, Wish, chosen_tools
-from pkgrepo.client.terminal import Unsound
+from pkgrepo.client.terminal import Unsound, printable
 from pkgrepo.client.tokens import revoke
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.tool_files.places import local_file
 from pkgrepo.tool_files.values import ToolFile
 
 _PLACEHOLDER: Final = "<TOKEN>"
+# What the server says goes into files and commands: no quotes, blanks, ends of lines, or options.
+_ADDRESS: Final = re.compile(r"[A-Za-z0-9._~:/@+%\[\]-]+")
+_ARGUMENT: Final = re.compile(r"[A-Za-z0-9@_][A-Za-z0-9._~:/@+-]*")
 _SHOWN_LINES: Final = 8  # of what a program prints that fails
 
 
@@ -98,11 +102,10 @@ async def _work(session: Session, repository: str, tools: str, scope: str) -> _W
     programs = Programs(dict(os.environ))
     chosen = chosen_tools(tools, {each["client"] for each in texts}, programs)
     wish = Wish(
-        url=record["url"],
+        url=_plain(record["url"]),
         server=client.url,
-        host=record["registry_host"],
+        host=_plain(record["registry_host"]),
         has_images=record["has_images"],
-        username=(await client.get("user", "whoami"))["username"] if client.has_credentials else "",
         publishes=any(each["title"].startswith("Publish") for each in texts),
         scope=scope,
     )
@@ -112,12 +115,12 @@ async def _work(session: Session, repository: str, tools: str, scope: str) -> _W
 async def _write(session: Session, work: _Work, days: int | None, *, yes: bool, dry_run: bool) -> None:
     client, path = session.client, state_file(os.environ)
     state = read_state(path)
-    kept = None if days else state.token(client.url, work.repository)
+    kept = None if days else await _live_token(session, state, work.repository)
     shown = kept.text if kept else _PLACEHOLDER if client.has_credentials else ""
     files = await _files(work, evolve(work.wish, token=shown))
     planned = plan_write(state, client.url, work.repository, files)
     if not any(each.is_change for each in planned):
-        session.printer.done("nothing to change: " + ", ".join(str(each.path) for each in planned))
+        session.printer.done("nothing to change: " + ", ".join(str(each.path) for each in planned), [])
         return _hints(session, work)
     show(session.printer, planned, shown)
     if dry_run:
@@ -145,6 +148,22 @@ async def _write(session: Session, work: _Work, days: int | None, *, yes: bool, 
     if token is not None and token is not kept and token.expires_at is not None:
         session.printer.note(f"the token ends {time_with_age(token.expires_at.isoformat())}; write again to renew it")
     return _hints(session, work)
+
+
+async def _live_token(session: Session, state: State, repository: str) -> KeptToken | None:
+    """The token in files for a repository, unless it ends soon, was revoked, or is that of another user."""
+    kept = state.token(session.client.url, repository)
+    if kept is None or not session.client.has_credentials:
+        return None
+    found = await session.client.find("user", "token", kept.id)
+    return kept if found is not None and found["revoked_at"] is None else None
+
+
+def _plain(address: str) -> str:
+    """An address that the server has told. :raises Invalid: it has what could mean something else in a file"""
+    if not _ADDRESS.fullmatch(address):
+        raise Invalid(f"the server calls itself {printable(address)}, which is no address")
+    return address
 
 
 async def _files(work: _Work, wish: Wish) -> dict[Path, tuple[tuple[str, ...], ToolFile]]:
@@ -225,12 +244,12 @@ async def _undo(session: Session, repository: str, tools: Sequence[str], *, yes:
 async def _check(session: Session, work: _Work) -> None:
     """Run the commands of each tool; those that ask for a package use one that the repository has."""
     found = (await session.client.get("repository", work.repository, "packages", limit=1))["items"]
-    if found:
-        wish = evolve(work.wish, package=found[0]["name"], version=found[0]["latest"] or "")
+    wish = evolve(work.wish, token=_PLACEHOLDER if session.client.has_credentials else "")
+    # a name is an argument of programs, and must not be taken for an option
+    if found and _ARGUMENT.fullmatch(found[0]["name"]) and _ARGUMENT.fullmatch(found[0]["latest"] or "none"):
+        wish = evolve(wish, package=found[0]["name"], version=found[0]["latest"] or "")
     else:
-        wish = work.wish
         session.printer.note(f"{work.repository} has no package that a tool could ask for")
-    wish = evolve(wish, token=wish.username)
     failed = 0
     for tool in work.tools:
         outcomes = await deferToThread(_run_checks, tool, wish, work.programs)

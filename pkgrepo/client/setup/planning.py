@@ -23,7 +23,7 @@ from attrs import field, frozen
 
 from pkgrepo.client.printer import Printer
 from pkgrepo.client.setup.masking import masked
-from pkgrepo.client.setup.state import Change, State, hunks_of, undone
+from pkgrepo.client.setup.state import Change, State, hunks_of, is_gone, undone
 from pkgrepo.client.terminal import printable
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.small_files import OWNER_ONLY, replace_file
@@ -101,6 +101,9 @@ def plan_undo(state: State, server: str, repository: str, tools: Sequence[str]) 
                 try:
                     now = undone(now or "", change.hunks)
                 except Conflict:
+                    if is_gone(now or "", change):
+                        kept.remove(change)
+                        continue
                     later = [each.repository for each in others if here.index(each) > here.index(change)]
                     why = f"undo {', '.join(dict.fromkeys(later))} first" if later else "remove what is left by hand"
                     told.append(f"{path} was changed since, and is left as it is: {why}")
@@ -115,7 +118,7 @@ def plan_undo(state: State, server: str, repository: str, tools: Sequence[str]) 
 
 
 def show(printer: Printer, planned: Iterable[Planned], *secrets: str) -> None:
-    """Print what changes as unified diffs without secrets."""
+    """Print what changes as unified diffs without secrets; on standard error, if a program reads the output."""
     for each in planned:
         old = masked(each.found or "", *secrets).splitlines()
         new = masked(each.wanted or "", *secrets).splitlines()
@@ -124,9 +127,9 @@ def show(printer: Printer, planned: Iterable[Planned], *secrets: str) -> None:
             text = printable(line.rstrip().expandtabs(4))
             if printer.coloured and number > 1:
                 text = click.style(text, fg={"+": "green", "-": "red", "@": "cyan"}.get(line[:1]))
-            click.echo(text)
+            click.echo(text, err=printer.as_json)
         if [masked(line) for line in old] == new and each.is_change:
-            printer.line(f"{each.path}: only the token changes")
+            click.echo(printable(f"{each.path}: only the token changes"), err=printer.as_json)
 
 
 def apply(planned: Planned) -> None:

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -157,3 +158,12 @@ def undone(text: str, hunks: Sequence[Hunk]) -> str:
         at = hunk.at if hunk.at in found else found[0]
         lines[at : at + size] = hunk.before
     return "".join(lines)
+
+
+def is_gone(text: str, change: Change) -> bool:
+    """Whether nothing of a change is left in a text that names the server: somebody has taken it out."""
+    host = urlsplit(change.server).netloc
+    lines = {each.strip() for each in text.splitlines()}
+    new = {each.strip() for hunk in change.hunks for each in hunk.after if each not in hunk.before}
+    named = {each for each in new if host in each}
+    return not lines & (named or new - {""})

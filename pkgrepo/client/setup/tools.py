@@ -31,7 +31,6 @@ class Wish:
     host: str = ""
     has_images: bool = False
     token: str = ""
-    username: str = ""
     publishes: bool = False
     scope: str = ""
     package: str = ""
@@ -160,7 +159,7 @@ def _cargo_check(wish: Wish, _programs: Programs) -> Sequence[Sequence[str]]:
 
 
 def _maven(wish: Wish, _programs: Programs) -> Sequence[ToolFile]:
-    return [java.maven_settings(wish.url, wish.username, wish.token)]
+    return [java.maven_settings(wish.url, others.USER, wish.token)]
 
 
 def _maven_hint(wish: Wish) -> str:
@@ -169,7 +168,7 @@ def _maven_hint(wish: Wish) -> str:
 
 
 def _gradle(wish: Wish, _programs: Programs) -> Sequence[ToolFile]:
-    return [java.gradle_init(wish.url, wish.username, wish.token)]
+    return [java.gradle_init(wish.url, others.USER, wish.token)]
 
 
 def _gem(wish: Wish, _programs: Programs) -> Sequence[ToolFile]:
@@ -254,9 +253,10 @@ def _poetry(wish: Wish, _programs: Programs) -> Sequence[ToolFile]:
     return [*found, *([python.poetry_auth(wish.token)] if wish.token else [])]
 
 
-def _pip_download(wish: Wish, _programs: Programs) -> Sequence[Sequence[str]]:
+def _pip_versions(wish: Wish, programs: Programs) -> Sequence[Sequence[str]]:
     """Ask for the versions of a package: nothing is downloaded."""
-    return [["pip", "index", "versions", wish.package]] if wish.package else []
+    program = "pip" if programs.find("pip") else "pip3"
+    return [[program, "index", "versions", wish.package]] if wish.package else []
 
 
 def _uv_tree(wish: Wish, _programs: Programs) -> Sequence[Sequence[str]]:
@@ -271,7 +271,7 @@ TOOLS: Final = (
     Tool("pnpm", "npm", ("pnpm",), _npm, _view("pnpm", "view")),
     Tool("yarn", "yarn", ("yarn",), _yarn, _yarn_check, lambda _wish: {"package.json": "{}", "yarn.lock": ""}),
     Tool("bun", "bun", ("bun",), _npm, _view("bun", "pm", "view")),
-    Tool("pip", "pip", ("pip", "pip3"), _pip, _pip_download),
+    Tool("pip", "pip", ("pip", "pip3"), _pip, _pip_versions),
     Tool("uv", "uv", ("uv",), _uv, _uv_tree, lambda wish: {"requirements.in": f"{wish.package}\n"}),
     Tool(
         "twine", "twine", ("twine",), _twine, _nothing, hint=lambda _wish: "to publish: twine upload -r pkgrepo dist/*"

@@ -77,11 +77,16 @@ def put_item(syntax: Syntax, text: str, item: Item) -> str:
     assert isinstance(item.value, Mapping), "TOML has arrays of tables here"
     new = [f"[[{_name(syntax, item.path)}]]\n"]
     new += [f"{_key(syntax, key)} = {_value(syntax, value)}\n" for key, value in item.value.items()]
-    for each in _sections(syntax, lines):
-        if each.is_item and each.name == item.path and _is_same(lines, each, item):
+    there = [each for each in _sections(syntax, lines) if each.is_item and each.name == item.path]
+    for each in there:
+        if _is_same(lines, each, item):
             end = _last_content(lines, each)
             lines[each.header : end] = new
             return "".join(lines)
+    if there and item.first:
+        at = there[0].header
+        lines[at:at] = [*new, "\n"]
+        return "".join(lines)
     return _joined(lines, new)
 
 

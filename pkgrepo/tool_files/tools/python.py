@@ -34,7 +34,8 @@ def uv_toml(url: str, token: str, *, publishes: bool, keyring: bool = False) -> 
     entries: list[Entry] = [Setting(("keyring-provider",), "subprocess")] if keyring else []
     if publishes:
         entries.append(Setting(("publish-url",), f"{address}/legacy/"))
-    entries.append(Item(("index",), _index(address, publishes=publishes), "name"))
+    # of several default indexes uv takes the first one
+    entries.append(Item(("index",), _index(address, publishes=publishes), "name", first=True))
     return ToolFile("uv.toml", Syntax.TOML, tuple(entries), private=bool(token) and not keyring)
 
 

@@ -32,6 +32,12 @@ CASES = [
         Item(("l",), {"n": "p", "d": True}, "n"),
         '[[l]]\nn = "p"\nd = true\n\n[[l]]\nn = "q"\n',
     ),
+    (
+        Syntax.TOML,
+        'x = 1\n\n[[l]]\nn = "q"\n',
+        Item(("l",), {"n": "p"}, "n", first=True),
+        'x = 1\n\n[[l]]\nn = "p"\n\n[[l]]\nn = "q"\n',
+    ),
     (Syntax.YAML, "", Item(("l",), "v"), 'l:\n  - "v"\n'),
     (Syntax.YAML, "l:\n- a\n- b\nx: 1\n", Item(("l",), "v", first=True), 'l:\n- "v"\n- a\n- b\nx: 1\n'),
     (Syntax.YAML, "l: []\nx: 1\n", Item(("l",), "v"), 'l:\n  - "v"\nx: 1\n'),

@@ -24,7 +24,6 @@ WISH = Wish(
     server=SERVER,
     host="host.example:8081",
     token="tok-one",
-    username="ann",
     publishes=True,
 )
 
@@ -165,6 +164,9 @@ def test_lines_that_were_changed_since_are_left_and_named(machine: Machine) -> N
     assert "changed since" in told
     assert "_authToken=mine" in path.read_text()
     assert len(machine.state.changes) == 1
+    path.write_text("fund=false\n")
+    assert machine.undo() == []
+    assert (path.read_text(), machine.state.changes) == ("fund=false\n", [])
 
 
 def test_what_is_no_file_is_refused(machine: Machine) -> None:
