@@ -36,6 +36,7 @@ from pkgrepo.storage.catalog.images.linked_blobs import LinkedBlob, find_linked
 from pkgrepo.storage.catalog.images.manifests import Manifest, find_manifest
 from pkgrepo.storage.catalog.images.relations import NOTHING_INSIDE, find_inside, note_inside
 
+MOST_LAYERS: Final = 200  # of an image; docker runs none with more than 127
 UNKNOWN: Final = FileFacts(contents=LOCKED)
 EMPTY: Final = "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"  # of {}: OCI empty descriptor
 
@@ -126,6 +127,8 @@ class ImageContents:
 
     async def _programs(self, target: Target, layers: Collection[str]) -> tuple[str, ...]:
         """The programs with setuid or setgid in a stack of layers."""
+        if len(layers) > MOST_LAYERS:
+            raise Invalid(f"it has more than {MOST_LAYERS} layers")
         chain, programs = "", tuple[str, ...]()
         for layer in layers:
             chain = chain_of(chain, layer)

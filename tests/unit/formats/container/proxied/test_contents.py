@@ -10,6 +10,7 @@ import pytest
 from attrs import evolve
 
 from pkgrepo.concurrency.together import together
+from pkgrepo.formats.container.proxied import contents
 from tests.support.images import (
     OCI_LAYER,
     Image,
@@ -176,6 +177,14 @@ async def test_a_layer_that_cannot_be_read_is_missing(mirrors: Mirrors, kind: st
     assert await statuses(mirrors, name, "manifests/odd") == [200]
     await set_rules(mirrors, {**RULE, "missing": "quarantine"})
     assert await statuses(mirrors, name, "manifests/odd") == [403]
+
+
+async def test_an_image_with_too_many_layers_is_missing(mirrors: Mirrors, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contents, "MOST_LAYERS", 2)
+    name = await fill(mirrors, "mirror", bad=BAD, mended=MENDED)
+    await set_rules(mirrors, RULE)
+    assert "setuid usr/bin/su inside" in sentence(await mirrors.get("app/manifests/bad", name))
+    assert "what it has inside is not known" in sentence(await mirrors.get("app/manifests/mended", name))
 
 
 async def test_a_layer_that_is_fetched_from_elsewhere_is_missing(mirrors: Mirrors) -> None:
