@@ -42,7 +42,7 @@ from pkgrepo.management.metrics.exposition import DirectoryMetrics, ProcessMetri
 from pkgrepo.management.metrics.server import ServerMetrics
 from pkgrepo.mirroring.mirrors import Mirrors
 from pkgrepo.mirroring.schedule import MirrorSchedule
-from pkgrepo.process.resources import CACHE_PART, PAGES_PART, usable_memory
+from pkgrepo.process.resources import CACHE_PART, PAGES_PART, SMALL_PAGES, share_one_pool, usable_memory
 from pkgrepo.process.workers.master import METRICS
 from pkgrepo.process.workers.peers import Peers
 from pkgrepo.repositories.advisories.refresh import AdvisoryRefresh, RefreshSchedule
@@ -105,7 +105,11 @@ class Assembly:
         :raises PkgrepoError: something cannot be opened, or contradicts what is stored
         """
         core, config, reactor = self.core, self._config, self._reactor
-        limit_page_caches(usable_memory() // PAGES_PART // self._processes)
+        if config.server.profile == "small":
+            share_one_pool()
+            limit_page_caches(SMALL_PAGES)
+        else:
+            limit_page_caches(usable_memory() // PAGES_PART // self._processes)
         await core.start()
         first = await self._enter()
         identification = self._identification = await make_identification(core, config, reactor)

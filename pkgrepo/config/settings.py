@@ -64,6 +64,13 @@ class Server(Section, frozen=True):
             title="a list of Twisted server endpoints",
         ),
     ] = ("tcp:8081:interface=127.0.0.1",)
+    profile: Annotated[
+        Literal["standard", "small"],
+        meaning(
+            "small: for a machine or container of 256 MiB: one process, 16 MiB for server.cache_memory unless they are "
+            "set, 16 MiB for pages of SQLite, and one pool of memory for all threads"
+        ),
+    ] = "standard"
     workers: Annotated[
         Annotated[int, Meta(ge=1, le=MOST_WORKERS)] | None,
         AUTO,
@@ -106,6 +113,11 @@ class Server(Section, frozen=True):
     header_count: Annotated[int, meaning("most header fields of a request", ge=10, le=10_000)] = 200
     min_body_rate: Annotated[Bytes, meaning("least average rate of an upload, in bytes a second", ge=0, le=2**30)] = 100
     write_stall_s: Annotated[Seconds, meaning("how long a client may read nothing of a response", ge=1, le=86400)] = 120
+
+    def __post_init__(self) -> None:
+        if self.profile == "small":
+            force_setattr(self, "workers", self.workers or 1)
+            force_setattr(self, "cache_memory", self.cache_memory or 16 * MIB)
 
 
 class Tls(Section, frozen=True):

@@ -24,8 +24,10 @@ MAPPED = 1024 * 1024  # bytes; larger allocations are returned to the kernel whe
 # malloc.h of glibc
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
+_M_ARENA_MAX = -8
 
 CACHE_PART = 4  # caches take a quarter of the usable memory, unless a setting says how much
+SMALL_PAGES = 16 * 1024 * 1024  # bytes of them on a small machine
 PAGES_PART = 8  # pages of the database, which are also in the page cache of the kernel
 
 NEW_OBJECTS = 20_000  # before a collection; Python's 700 cost a tenth of the time of a cold install
@@ -90,6 +92,17 @@ def usable_processors(groups: Path = _GROUPS, membership: Path = _MEMBERSHIP) ->
     count = len(os.sched_getaffinity(0)) if has_set else os.cpu_count() or 1
     quotas = filter(None, map(_quota, _own_groups("cpu", groups, membership)))
     return max(1, min([count, *map(math.ceil, quotas)]))
+
+
+def share_one_pool() -> bool:
+    """
+    Have all threads take memory from one pool, which is called before there are any; False if the library is not glibc.
+
+    By itself malloc makes a pool for each thread, and keeps what each has freed: 32 MB of 208 after a tree of npm
+    packages.
+    """
+    mallopt: Callable[[int, int], int] | None = getattr(ctypes.CDLL(None), "mallopt", None)
+    return mallopt is not None and bool(mallopt(_M_ARENA_MAX, 1))
 
 
 def usable_memory(groups: Path = _GROUPS, membership: Path = _MEMBERSHIP) -> int:

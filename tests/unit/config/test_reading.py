@@ -35,6 +35,15 @@ def write(tmp_path: Path):
     return write
 
 
+def test_a_small_profile_changes_what_is_not_set():
+    small = read_config(environ={"PKGREPO_SERVER__PROFILE": "small"}).server
+    assert (small.workers, small.cache_memory) == (1, 16 * 1024 * 1024)
+    own = {"PKGREPO_SERVER__PROFILE": "small", "PKGREPO_SERVER__WORKERS": "2", "PKGREPO_SERVER__CACHE_MEMORY": "64MiB"}
+    small = read_config(environ=own).server
+    assert (small.workers, small.cache_memory) == (2, 64 * 1024 * 1024)
+    assert (read_config().server.workers, read_config().server.cache_memory) == (None, None)
+
+
 def test_without_any_source_every_default_holds(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     config = read_config()

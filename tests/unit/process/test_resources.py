@@ -139,3 +139,40 @@ def test_timers_follow_the_steady_clock_and_not_the_time_of_day(monkeypatch: pyt
     assert reactor.seconds == time.monotonic
     reactor.callLater(60, calls.append, 0)
     assert not use_steady_clock(reactor), "it has timers by the other clock"
+
+
+POOLS = """
+import ctypes
+import sys
+import threading
+
+if sys.argv[1] == "shared":
+    from pkgrepo.process.resources import share_one_pool
+
+    assert share_one_pool()
+barrier = threading.Barrier(9)
+
+
+def work():
+    held = [bytes(1000) for _ in range(100)]
+    barrier.wait()
+    barrier.wait()
+
+
+for _ in range(8):
+    threading.Thread(target=work).start()
+barrier.wait()
+ctypes.CDLL(None).malloc_stats()
+barrier.wait()
+"""
+
+
+def pools(mode: str) -> int:
+    """Of malloc, of a process with nine threads."""
+    done = subprocess.run([sys.executable, "-c", POOLS, mode], capture_output=True, text=True, timeout=60, check=True)
+    return done.stderr.count("Arena ")
+
+
+def test_threads_share_one_pool_of_memory() -> None:
+    assert pools("shared") == 1
+    assert pools("usual") > 1
