@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pkgrepo.config import template
 from pkgrepo.packaging.sources import ReleaseFailed, Sources, run
-from pkgrepo.packaging.tree import HOME
+from pkgrepo.packaging.tree import HELPERS, HOME
 
 REVISION = "1"
 SETTINGS = "etc/pkgrepo/pkgrepo.toml"
@@ -35,6 +35,8 @@ def make_deb(sources: Sources, tree: Path, manuals: Mapping[str, bytes], out: Pa
         place.write_bytes(data)
         place.chmod(0o755 if name == "usr/bin/pkgrepo" else 0o644)
     size = sum(each.stat().st_size for each in root.rglob("*") if each.is_file() and not each.is_symlink())
+    for name in HELPERS:
+        (root / "usr/bin" / name).symlink_to(f"../lib/pkgrepo/bin/{name}")
     _write_control(root, version=f"{sources.version}-{REVISION}", size=size // 1024 + 1)
     _settle(root, sources.epoch)
     target = out / f"pkgrepo_{sources.version}-{REVISION}_amd64.deb"

@@ -62,7 +62,12 @@ from {module} import {function}
 
 sys.exit({function}())
 """
-_SCRIPTS = {"pkgrepo": ("pkgrepo.cli", "main"), "twistd": ("twisted.scripts.twistd", "run")}
+# What other programs call by name to get credentials.
+HELPERS = {
+    "docker-credential-pkgrepo": ("pkgrepo.client.credentials.docker", "main"),
+    "cargo-credential-pkgrepo": ("pkgrepo.client.credentials.cargo", "main"),
+}
+_SCRIPTS = {"pkgrepo": ("pkgrepo.cli", "main"), "twistd": ("twisted.scripts.twistd", "run"), **HELPERS}
 _LOCKED = re.compile(r"(?m)^([A-Za-z0-9._-]+)==(\S+)")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 

@@ -24,13 +24,14 @@ class Place:
     Where a file is: at the value of the first of ``variables`` that is set, or at the path for the system.
 
     A variable may name the folder of the file: it is then written with the name of the file after a slash. ``macos`` is
-    empty where it is the same as on Linux.
+    empty where it is the same as on Linux. On macOS the ``older`` path counts if its folder is there.
     """
 
     linux: str
     windows: str
     macos: str = ""
     variables: tuple[str, ...] = ()
+    older: str = ""
 
 
 PLACES: Final[Mapping[str, Place]] = {
@@ -68,7 +69,12 @@ PLACES: Final[Mapping[str, Place]] = {
         "{home}/Library/Preferences/helm/repositories.yaml",
         ("HELM_REPOSITORY_CONFIG", "HELM_CONFIG_HOME/repositories.yaml"),
     ),
-    "pip.conf": Place("{config}/pip/pip.conf", "{roaming}/pip/pip.ini", variables=("PIP_CONFIG_FILE",)),
+    "pip.conf": Place(
+        "{config}/pip/pip.conf",
+        "{roaming}/pip/pip.ini",
+        variables=("PIP_CONFIG_FILE",),
+        older="{home}/Library/Application Support/pip/pip.conf",
+    ),
     "uv.toml": Place("{config}/uv/uv.toml", "{roaming}/uv/uv.toml", variables=("UV_CONFIG_FILE",)),
     ".pypirc": Place("{home}/.pypirc", "{home}/.pypirc"),
     "poetry/config.toml": Place(
@@ -105,7 +111,11 @@ def find_file(place: str, environ: Mapping[str, str], platform: str) -> PurePath
 
 def local_file(place: str, environ: Mapping[str, str], platform: str) -> Path:
     """The path of a place on this machine."""
-    return Path(find_file(place, environ, platform))
+    found, older = Path(find_file(place, environ, platform)), PLACES[place].older
+    if platform == MACOS and older and not any(environ.get(each) for each in PLACES[place].variables):
+        path = Path(older.replace("{home}", _base("{home}", environ, platform)))
+        return path if path.parent.is_dir() else found
+    return found
 
 
 def _base(base: str, environ: Mapping[str, str], platform: str) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from pkgrepo.tool_files.places import PLACES, find_file
+from pkgrepo.tool_files.places import PLACES, find_file, local_file
 
 WINDOWS = {"USERPROFILE": r"C:\Users\ann", "APPDATA": r"C:\Users\ann\AppData\Roaming"}
 WINDOWS |= {"LOCALAPPDATA": r"C:\Users\ann\AppData\Local"}
@@ -91,6 +93,16 @@ def test_places_on_macos(place: str, path: str) -> None:
 @pytest.mark.parametrize("place", ON_LINUX)
 def test_places_on_linux(place: str) -> None:
     assert str(find_file(place, {"HOME": "/home/ann"}, "linux")) == ON_LINUX[place]
+
+
+def test_pip_on_macos_reads_its_older_folder_if_it_is_there(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path)}
+    usual, older = tmp_path / ".config/pip/pip.conf", tmp_path / "Library/Application Support/pip/pip.conf"
+    assert local_file("pip.conf", environ, "darwin") == usual
+    older.parent.mkdir(parents=True)
+    assert local_file("pip.conf", environ, "darwin") == older
+    assert local_file("pip.conf", environ, "linux") == usual
+    assert local_file("pip.conf", {**environ, "PIP_CONFIG_FILE": "/x"}, "darwin") == Path("/x")
 
 
 @pytest.mark.parametrize(("place", "environ", "path"), VARIABLES)
