@@ -25,7 +25,7 @@ from pkgrepo.client.setup.tokens import make_token
 from pkgrepo.client.setup.tools import Tool, Wish, chosen_tools
 from pkgrepo.client.terminal import Unsound, printable
 from pkgrepo.client.tokens import revoke
-from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.errors import Conflict, Invalid, NotFound
 from pkgrepo.tool_files.places import local_file
 from pkgrepo.tool_files.values import ToolFile
 
@@ -118,6 +118,9 @@ async def _write(session: Session, work: _Work, days: int | None, *, yes: bool, 
     kept = None if days else await _live_token(session, state, work.repository)
     shown = kept.text if kept else _PLACEHOLDER if client.has_credentials else ""
     files = await _files(work, evolve(work.wish, token=shown))
+    if not files:
+        names = ", ".join(each.name for each in work.tools)
+        raise Invalid(f'without a login there is nothing to set up for {names}: "pkgrepo login"')
     planned = plan_write(state, client.url, work.repository, files)
     if not any(each.is_change for each in planned):
         session.printer.done("nothing to change: " + ", ".join(str(each.path) for each in planned), [])
@@ -127,27 +130,53 @@ async def _write(session: Session, work: _Work, days: int | None, *, yes: bool, 
         return None
     if not yes:
         click.confirm("Change these files?", abort=True, err=True)
-    token = kept
-    if token is None and any(file.private for _, file in files.values()):
-        token = await make_token(client, work.repository, work.record["actions"] or (), days)
-        files = await _files(work, evolve(work.wish, token=token.text))
+    made = None
+    if kept is None and any(file.private for _, file in files.values()):
+        made = await make_token(client, work.repository, work.record["actions"] or (), days)
+        files = await _files(work, evolve(work.wish, token=made.text))
+    await _write_files(session, work.repository, planned, files, made)
+    _told(session, planned, "wrote")
+    if made is not None and made.expires_at is not None:
+        session.printer.note(f"the token ends {time_with_age(made.expires_at.isoformat())}; write again to renew it")
+    return _hints(session, work)
+
+
+async def _write_files(
+    session: Session,
+    repository: str,
+    shown: Sequence[Planned],
+    files: Mapping[Path, tuple[tuple[str, ...], ToolFile]],
+    made: KeptToken | None,
+) -> None:
+    """
+    Write files, with a token that was made for them; the tokens before it are revoked when no file has them any more.
+
+    :raises Conflict: another program is at work, or a file is not as it was ``shown``; nothing is written then
+    """
+    client, path, is_kept = session.client, state_file(os.environ), False
     try:
         with locked(path):
             state = read_state(path)
-            if token is not None and token is not kept:
-                await _replace_token(session, state, token)
+            planned = plan_write(state, client.url, repository, files)
+            if [each.found for each in planned] != [each.found for each in shown]:
+                raise Conflict("a file was changed while you were asked; nothing is written")
+            if made is not None:
+                state.tokens.append(made)
                 write_state(path, state)  # before the files, so that it can be revoked whatever happens to them
-            for each in plan_write(state, client.url, work.repository, files):
+                is_kept = True
+            for each in planned:
                 _apply(state, each)
                 write_state(path, state)
+            if made is not None:
+                old = [each for each in state.tokens_of(client.url, repository) if each.id != made.id]
+                for token in old:
+                    await revoke(client, token.id)
+                state.tokens = [each for each in state.tokens if each not in old]
+                write_state(path, state)
     except BaseException:
-        if token is not None and token is not kept and state.token(client.url, work.repository) != token:
-            await revoke(client, token.id)  # no file has it
+        if made is not None and not is_kept:
+            await revoke(client, made.id)  # no file has it
         raise
-    _told(session, planned, "wrote")
-    if token is not None and token is not kept and token.expires_at is not None:
-        session.printer.note(f"the token ends {time_with_age(token.expires_at.isoformat())}; write again to renew it")
-    return _hints(session, work)
 
 
 async def _live_token(session: Session, state: State, repository: str) -> KeptToken | None:
@@ -173,14 +202,6 @@ async def _files(work: _Work, wish: Wish) -> dict[Path, tuple[tuple[str, ...], T
             place = local_file(file.place, os.environ, sys.platform)
             found.append((Path(os.path.realpath(place)), tool.name, file))  # a link stays one
     return merged(found)
-
-
-async def _replace_token(session: Session, state: State, token: KeptToken) -> None:
-    """Keep a token in place of an older one for the repository, which is revoked."""
-    old = [each for each in state.tokens if (each.server, each.repository) == (token.server, token.repository)]
-    state.tokens = [each for each in state.tokens if each not in old] + [token]
-    for each in old:
-        await revoke(session.client, each.id)
 
 
 def _apply(state: State, planned: Planned) -> None:
@@ -225,11 +246,7 @@ async def _undo(session: Session, repository: str, tools: Sequence[str], *, yes:
         for each in planned:
             _apply(state, each)
             write_state(path, state)
-        unused = (
-            []
-            if state.of(client.url, repository)
-            else [each for each in state.tokens if (each.server, each.repository) == (client.url, repository)]
-        )
+        unused = [] if state.of(client.url, repository) else state.tokens_of(client.url, repository)
         for token in unused:
             if await revoke(client, token.id):
                 state.tokens.remove(token)
@@ -292,3 +309,6 @@ async def _print(session: Session, repository: str, client: str, package: str, v
         printer.heading(f"# {each['title']}{place_of}")
         for line in each["text"].splitlines():
             printer.line(line)
+    if not client and not package:
+        click.echo(err=True)
+        printer.note(f"pkgrepo setup {repository} --write puts this into the files of the tools on this machine")

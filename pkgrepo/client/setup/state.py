@@ -75,9 +75,13 @@ class State(msgspec.Struct, kw_only=True):
         return [each for each in self.changes if (each.server, each.repository) == (server, repository)]
 
     def token(self, server: str, repository: str) -> KeptToken | None:
-        """The token for a repository, if it is live."""
-        found = [each for each in self.tokens if (each.server, each.repository) == (server, repository)]
+        """The newest token for a repository, if it is live."""
+        found = reversed(self.tokens_of(server, repository))
         return next((each for each in found if each.is_live(datetime.now(UTC))), None)
+
+    def tokens_of(self, server: str, repository: str) -> list[KeptToken]:
+        """The tokens for a repository, the oldest first; several only if a program was ended while it wrote."""
+        return [each for each in self.tokens if (each.server, each.repository) == (server, repository)]
 
 
 def state_file(environ: Mapping[str, str]) -> Path:

@@ -79,6 +79,8 @@ def test_without_a_login_no_token_is_made(stranger: Program) -> None:
     stranger(*user)
     assert "_authToken" not in (stranger.folder / ".npmrc").read_text()
     stranger("setup", REPOSITORY, "--undo", "--yes", *url)
+    told = stranger.refused(2, "setup", "main/images", "--write", "--tool", "docker", *url)
+    assert "without a login there is nothing to set up for docker" in told
     assert not (stranger.folder / ".npmrc").exists()
 
 
