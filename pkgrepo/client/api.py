@@ -7,6 +7,7 @@ sentences nor the addresses contain the token.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlencode
@@ -32,6 +33,7 @@ IDLE_S: Final = 120.0  # without a byte of a transfer; the server may work for s
 MOST_RESPONSE: Final = 64 * 1024 * 1024  # bytes
 PAGE: Final = 200  # items; the API allows 1000
 MOST_PROBLEMS: Final = 10  # errors of a refusal that are shown
+_HELP: Final = re.compile(r'<(/ui/docs/[a-z0-9#-]+)>; rel="help"')  # the page of the book that helps
 
 Query = Mapping[str, object]
 
@@ -283,7 +285,8 @@ def _refusal(response: Any, fields: Mapping[str, str], data: bytes) -> Failed:
     wait = fields.get("retry-after", "")
     if wait.isdigit() and response.code in (429, 503):
         sentence += f" (try again in {wait} seconds)"
-    return Failed(sentence, response.code)
+    page = _HELP.search(fields.get("link", ""))
+    return Failed(sentence, response.code, "" if page is None else page[1])
 
 
 def _decode(data: bytes) -> Any:

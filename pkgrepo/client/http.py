@@ -53,11 +53,16 @@ _CODES: Final = {
 
 
 class Failed(PkgrepoError):  # noqa: N818 - named for what happened
-    """The server refused the request, or was not reached; ``status`` is the HTTP status, 0 without a response."""
+    """
+    The server refused the request, or was not reached; ``status`` is the HTTP status, 0 without a response.
 
-    def __init__(self, sentence: str, status: int = 0) -> None:
+    ``page`` is the path of the page of the server that helps, if it names one.
+    """
+
+    def __init__(self, sentence: str, status: int = 0, page: str = "") -> None:
         super().__init__(sentence)
         self.status = status
+        self.page = page
 
 
 class Unreachable(Failed):

@@ -181,6 +181,8 @@ def sentence_and_code(error: PkgrepoError | OSError) -> tuple[str, int]:
     sentence = str(error)
     if isinstance(error, Failed) and error.status == 401:
         sentence += '; "pkgrepo login" gets a token'
+    if isinstance(error, Failed) and error.page:
+        sentence += f" (see {error.page} there)"
     return printable(sentence), code
 
 

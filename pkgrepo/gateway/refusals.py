@@ -57,20 +57,50 @@ STATUSES: Statuses = {
 }
 
 
+# The parts of the book that help, by the codes of refusals.
+HELP: Mapping[str, str] = {
+    "unauthorized": "permissions#access-tokens",
+    "second_factor_required": "permissions#a-second-factor",
+    "second_factor_missing": "permissions#a-second-factor",
+    "forbidden": "permissions",
+    "policy": "policy",
+    "too_young": "cooldowns",
+    "quota_exceeded": "quotas#when-it-is-refused",
+    "identity_refused": "trusted-publishing",
+    "issuer_unavailable": "trusted-publishing#1-name-the-issuer",
+    "blob_missing": "backup#bytes-that-rot",
+    "storage_full": "troubleshooting",
+    "storage_failed": "troubleshooting",
+    "upstream_failed": "proxies#when-upstreams-are-down",
+    "upstream_unavailable": "proxies#when-upstreams-are-down",
+    "upstream_timeout": "proxies#when-upstreams-are-down",
+    "upstream_limited": "proxies#freshness-and-limits",
+    "upstream_denied": "proxies#some-names-only",
+    "upstream_misconfigured": "proxies#what-cannot-work",
+    "loop_detected": "proxies#what-cannot-work",
+}
+
+
+def help_page(code: str) -> str:
+    """The address, below that of the server, of the part of the book that helps with a refusal; empty for none."""
+    page = HELP.get(code.lower())
+    return f"/ui/docs/{page}" if page else ""
+
+
 def refusal_headers(refusal: Refusal, scheme: bytes | None) -> tuple[tuple[bytes, bytes], ...]:
     """
     The header fields of a refusal, with those that 401, 405 and 503 need (RFC 9110 sections 11.6.1, 15.5.6, 10.2.3).
 
-    What only takes no changes can be read. Without a ``scheme`` 401 gets no field, for which a browser would ask the
-    person for a password in a window of its own.
+    What only takes no changes can be read. The part of the book that helps is a link (RFC 8288). Without a ``scheme``
+    401 gets no field, for which a browser would ask the person for a password in a window of its own.
     """
     needed = {405: (b"Allow", b"GET, HEAD"), 503: (b"Retry-After", b"5")}
     if scheme is not None:
         needed[401] = (b"WWW-Authenticate", scheme)
-    field = needed.get(refusal.status)
-    if field is None or any(name.lower() == field[0].lower() for name, _ in refusal.headers):
-        return refusal.headers
-    return (*refusal.headers, field)
+    found, field, page = refusal.headers, needed.get(refusal.status), help_page(refusal.code)
+    if field is not None and not any(name.lower() == field[0].lower() for name, _ in refusal.headers):
+        found = (*found, field)
+    return (*found, (b"Link", b'<%s>; rel="help"' % page.encode("ascii"))) if page else found
 
 
 # npm asks for a new login where Bearer is named. The resolver of sbt takes the last line, and wants Basic alone there.

@@ -15,7 +15,7 @@ from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.gateway.callers.browsers import CONSOLE, session_secret
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.publishing.uploads import LIMITS
-from pkgrepo.gateway.refusals import refusal_headers
+from pkgrepo.gateway.refusals import help_page, refusal_headers
 from pkgrepo.http.reading.multipart import Part
 from pkgrepo.http.reading.multipart import read_form as read_parts
 from pkgrepo.http.request import Request
@@ -227,7 +227,7 @@ class Visit:
 
     def refusal(self, refusal: Refusal, title: str) -> Response:
         """The page of a request that is refused."""
-        values = {"title": title, "sentence": sentence(refusal.sentence)}
+        values = {"title": title, "sentence": sentence(refusal.sentence), "help": help_page(refusal.code)}
         headers = refusal_headers(refusal, None)
         return self.page("refusal.html", status=refusal.status, headers=headers, **values)
 

@@ -14,6 +14,7 @@ from pkgrepo.cli import main
 from pkgrepo.composition.core import make_formats
 from pkgrepo.config import read_config
 from pkgrepo.config.explain import settings_page
+from pkgrepo.gateway.refusals import HELP, STATUSES
 from pkgrepo.management.api.openapi import api_page
 from pkgrepo.management.app import EVERY_TABLE
 from pkgrepo.management.repositories.reference import configuration_page
@@ -60,6 +61,13 @@ def test_links_to_parts_of_pages_lead_to_their_headings() -> None:
     shown, parts = with_anchors(Markup("<h2>A <code>[b.c]</code>!</h2><h3>A</h3><h2>A</h2>"))
     assert shown == '<h2 id="a-bc">A <code>[b.c]</code>!</h2><h3 id="a">A</h3><h2 id="a-1">A</h2>'
     assert parts == [("a-bc", "A [b.c]!"), ("a-1", "A")]
+
+
+def test_what_helps_with_a_refusal_is_there() -> None:
+    assert {*HELP} <= {code for _, code in STATUSES.values()}
+    for page in HELP.values():
+        name, _, anchor = page.partition("#")
+        assert anchor in {each.anchor for each in sections_of(BOOK[name])}
 
 
 def test_the_page_of_settings_is_current() -> None:
