@@ -23,7 +23,7 @@ MOST: int = 1000  # manifests that refer to one blob, which are looked at
 Labels = Mapping[str, str]
 
 NOTHING_INSIDE: Final = FileFacts(contents=())  # of signatures and their kind: no program runs them
-_FORMAT, _EVERY_IMAGE = "docker", ""  # the format and the package of what is known in the same way of all images
+_OF_IMAGES, _ALL = "images", ""  # in place of a format and a package: it is known in the same way of all images
 
 
 @frozen
@@ -96,12 +96,12 @@ def _listed(r: Reader, package_id: int, digest: str) -> Sequence[tuple[str, int 
 
 def find_inside(r: Reader, name: str) -> FileFacts | None:
     """What a manifest has inside, or with the chain id of a stack of layers what these have; None: it was not read."""
-    return find_facts(r, _FORMAT, _EVERY_IMAGE, name)
+    return find_facts(r, _OF_IMAGES, _ALL, name)
 
 
 def note_inside(tx: Transaction, name: str, facts: FileFacts, now_ms: int) -> None:
     """Keep that."""
-    note_facts(tx, _FORMAT, _EVERY_IMAGE, name, facts, now_ms, shown=True)
+    note_facts(tx, _OF_IMAGES, _ALL, name, facts, now_ms, shown=True)
 
 
 def configuration_of(r: Reader, repository_id: int, image: str, digest: str) -> tuple[bool, str | None]:
