@@ -9,14 +9,12 @@ each platform are read; what of it a proxy does not keep is fetched for that. A 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import Invalid, NotFound, UpstreamFailed
 from pkgrepo.formats.container.documents import IN_THREAD
-from pkgrepo.formats.container.inside import LARGEST, MOST_VALUES
+from pkgrepo.formats.container.inside import LARGEST, read_configuration
 from pkgrepo.formats.container.names import find_digest
 from pkgrepo.formats.container.proxied.blobs import UpstreamBlobs
 from pkgrepo.formats.container.proxied.manifests import UpstreamManifests
@@ -27,7 +25,6 @@ from pkgrepo.model import RepositoryType
 from pkgrepo.repositories.policy.rules import PackageRules
 from pkgrepo.storage.catalog.images.linked_blobs import find_linked
 from pkgrepo.storage.catalog.images.relations import Labels, configuration_of, find_relations, note_labels
-from pkgrepo.untrusted.strict_json import check_value_count, decode_as
 
 MOST_LABELS: Final = 1000
 MOST_BYTES: Final = 64 * 1024  # of all labels of a manifest
@@ -35,25 +32,15 @@ MOST_PLATFORMS: Final = 32  # that are read for one request
 _MOST_HOLDERS: Final = 8  # manifests that refer to a blob or manifest, which are read for it
 
 
-class _Settings(msgspec.Struct):
-    Labels: dict[str, Any] | None = None
-
-
-class _Configuration(msgspec.Struct):
-    config: _Settings | None = None
-
-
 def parse_labels(data: bytes) -> Labels | None:
     """The labels in a configuration; None if it cannot be read, or they are too many."""
     try:
-        check_value_count(data, MOST_VALUES, "the configuration")
-        found = decode_as(data, _Configuration, what="the configuration").config
+        labels = read_configuration(data).labels
     except Invalid:
         return None
-    labels = (found.Labels if found is not None else None) or {}
-    texts = {key: value for key, value in labels.items() if isinstance(value, str)}
-    size = sum(len(key) + len(value) for key, value in texts.items())
-    return texts if len(texts) <= MOST_LABELS and size <= MOST_BYTES else None
+    if labels is None or len(labels) > MOST_LABELS:
+        return None
+    return labels if sum(len(key) + len(value) for key, value in labels.items()) <= MOST_BYTES else None
 
 
 class ImageLabels:
