@@ -81,6 +81,9 @@ DOCKER_LIST = "application/vnd.docker.distribution.manifest.list.v2+json"
 
 IMAGES = frozenset({OCI_IMAGE, DOCKER_IMAGE})
 INDEXES = frozenset({OCI_INDEX, DOCKER_LIST})
+CONFIGURATIONS = frozenset(
+    {"application/vnd.oci.image.config.v1+json", "application/vnd.docker.container.image.v1+json"}
+)
 
 MEDIA_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}")
 # wider than a media type: the types of some artifacts have parameters
@@ -176,7 +179,8 @@ class ManifestDocument:
     A parsed manifest. ``references`` are all its references as (digest, kind); ``required`` those that must be stored.
 
     ``artifact_type`` is the type in lists of referrers: the manifest's own, else the media type of an image's config.
-    ``evidence``: all layers have the type of a signature, an attestation or an SBOM.
+    ``evidence``: all layers have the type of a signature, an attestation or an SBOM. ``runs``: the type of its
+    configuration is that of an image's.
     """
 
     media_type: str
@@ -186,6 +190,7 @@ class ManifestDocument:
     artifact_type: str | None
     annotations: Mapping[str, str]
     evidence: bool
+    runs: bool = False
 
     def to_record(self, digest: str, sha256: str, size: int) -> ManifestRecord:
         """The fields that the catalog stores; annotations only of referrers, since only their lists repeat them."""
@@ -240,6 +245,7 @@ def parse_manifest(data: bytes, content_type: str, *, other_types: bool = False)
         artifact_type=_artifact_type(value, config),
         annotations=_annotations(value),
         evidence=_is_evidence(descriptors),
+        runs=config is not None and config["mediaType"].lower() in CONFIGURATIONS,
     )
 
 

@@ -12,7 +12,7 @@ from attrs import Factory, define, evolve, frozen
 from pkgrepo.errors import Conflict, Invalid, NotFound
 from pkgrepo.formats.container.configuration import policy
 from pkgrepo.formats.container.documents import ManifestDocument, parse_in_thread
-from pkgrepo.formats.container.manifests.push import HEAD, begins_document
+from pkgrepo.formats.container.evidence import HEAD, begins_document
 from pkgrepo.formats.container.names import is_image_name, is_tag, parse_digest
 from pkgrepo.gateway.imported.engine import Order, Taken, Tools
 from pkgrepo.gateway.imported.items import Place, SourcePackage

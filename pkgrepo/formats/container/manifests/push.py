@@ -2,8 +2,7 @@
 Requests that push manifests. A manifest is parsed, checked, and stored with its tags in one transaction.
 
 Evidence are manifests whose layers are signatures, attestations or SBOMs, and no program. Readers see evidence without
-a signature, so it must contain nothing that a client can run. The media type of a layer proves nothing: podman 4.3
-unpacks a layer of any type by its content, and the pusher chooses the type.
+a signature, so it must contain nothing that a client can run, see L{pkgrepo.formats.container.evidence}.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from attrs import evolve, frozen
 from pkgrepo.errors import BlobMissing
 from pkgrepo.formats.container.configuration import immutable_tags, policy
 from pkgrepo.formats.container.documents import MANIFEST_SIZE, MOST_TAGS, ManifestDocument, parse_in_thread
+from pkgrepo.formats.container.evidence import HEAD, begins_document
 from pkgrepo.formats.container.names import Digest, DigestInvalid, is_digest_like, parse_digest, parse_tag
 from pkgrepo.formats.container.refusals import VERSION
 from pkgrepo.formats.container.registry import RegistryContext
@@ -33,13 +33,6 @@ from pkgrepo.repositories.publish.content import log_published
 from pkgrepo.storage.catalog.images.linked_blobs import find_linked
 from pkgrepo.storage.catalog.images.manifests import find_manifest
 
-HEAD = 512  # bytes: the first header of a tar archive, by which programs recognize it
-_CHECKSUM = slice(148, 156)
-
-# First bytes of JSON, XML and SPDX tag-value documents. No compressed stream begins with them.
-_BEGINNINGS = (b"{", b"[", b"<", b"SPDX", b"#")
-_COSE_SIGN1 = b"\xd2\x84"  # RFC 9052 section 4.2
-
 
 async def is_evidence(services: Services, target: Target, document: ManifestDocument) -> bool:
     """Whether all layers of a manifest to be stored exist, and no program can unpack any of them."""
@@ -57,31 +50,6 @@ async def is_evidence(services: Services, target: Target, document: ManifestDocu
         if not begins_document(head):
             return False
     return True
-
-
-def begins_document(head: bytes) -> bool:
-    """Whether ``head`` (512 bytes, or a whole shorter blob) is the start of a document, and not of an archive."""
-    start = head.lstrip(b" \t\r\n")
-    if not start.startswith(_BEGINNINGS) and not head.startswith(_COSE_SIGN1):
-        return False
-    # a tar archive begins with the name of its first file, which can be any text: only the checksum shows what it is
-    return len(head) < HEAD or not _is_tar_header(head)
-
-
-def _is_tar_header(block: bytes) -> bool:
-    stated = _number(block[_CHECKSUM])
-    others = block[: _CHECKSUM.start] + b" " * 8 + block[_CHECKSUM.stop : HEAD]
-    unsigned = sum(others)
-    # some old programs computed the sum with signed bytes, and readers still accept both sums
-    return stated in (unsigned, unsigned - 256 * sum(byte > 127 for byte in others))
-
-
-def _number(field: bytes) -> int | None:
-    """A number in a tar header: octal digits, or binary if the first bit is set."""
-    if field[0] & 0x80:
-        return int.from_bytes(bytes([field[0] & 0x7F]) + field[1:], "big")
-    digits = field.strip(b" \0").partition(b"\0")[0].partition(b" ")[0]
-    return int(digits, 8) if digits.isdigit() and not digits.strip(b"01234567") else None
 
 
 _ETAG = re.compile(r'"([^"]*)"|(\*)')

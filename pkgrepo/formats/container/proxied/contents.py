@@ -43,19 +43,20 @@ EMPTY: Final = "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61
 
 @frozen
 class _Parts:
-    """The digests of the configuration, and of the layers from the lowest on."""
+    """The digests of the configuration, and of the layers from the lowest on; see L{ManifestDocument} for ``runs``."""
 
     configuration: str
     layers: tuple[str, ...]
+    runs: bool
 
     @classmethod
     def of(cls, document: ManifestDocument) -> _Parts | None:
         """Those of an image; None if some of them are not in the registry. :raises Invalid: it is no image"""
         named = [digest for digest, kind in document.references if kind in ("config", "layer")]
-        if document.media_type not in IMAGES or document.evidence or named[0] == EMPTY:
+        if document.media_type not in IMAGES or (named[0] == EMPTY and not document.runs):
             raise Invalid("this is no image")
         here = {each.digest for each in document.required}
-        return cls(named[0], tuple(named[1:])) if here.issuperset(named) else None
+        return cls(named[0], tuple(named[1:]), document.runs) if here.issuperset(named) else None
 
 
 class ImageContents:
@@ -95,9 +96,9 @@ class ImageContents:
         if manifest is None or not manifest.locator:
             return
         data = await self._services.files.read(target.repository.storage_id, manifest.locator, manifest.size)
-        document = await parse_in_thread(self._services.pools, data, manifest.media_type, other_types=True)
         try:
-            parts = _Parts.of(document)
+            # What is noted for all repositories depends on the bytes alone: in another one they may have another type.
+            parts = _Parts.of(await parse_in_thread(self._services.pools, data, "", other_types=True))
         except Invalid:
             found = NOTHING_INSIDE
         else:
@@ -108,6 +109,8 @@ class ImageContents:
         """What an image has inside."""
         try:
             words = await self._words(target, parts.configuration)
+            if words is None and parts.runs:  # podman goes by the layers that the manifest names
+                raise Invalid("the configuration of the image names no layers")
             if words is None:
                 return NOTHING_INSIDE
             programs = await self._programs(target, parts.layers)

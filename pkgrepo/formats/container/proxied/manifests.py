@@ -26,12 +26,15 @@ from pkgrepo.errors import (
 from pkgrepo.formats.container.documents import (
     DOCKER_IMAGE,
     DOCKER_LIST,
+    MANIFEST_SIZE,
+    MOST_LAYERS,
     OCI_ARTIFACT,
     OCI_IMAGE,
     OCI_INDEX,
     ManifestDocument,
     parse_in_thread,
 )
+from pkgrepo.formats.container.evidence import HEAD, begins_document
 from pkgrepo.formats.container.names import Digest, DigestInvalid, find_digest, is_digest_like, is_tag
 from pkgrepo.formats.container.proxied.holders import Places, tag_key
 from pkgrepo.formats.container.proxied.registry_client import RegistryClient
@@ -131,7 +134,32 @@ class UpstreamManifests:
         except (Invalid, DigestInvalid) as error:
             sent = "web page" if is_page(response) else "manifest"
             raise UpstreamFailed(route, f"it sent a {sent} that cannot be used: {error}") from None
+        if document.evidence:
+            document = evolve(document, evidence=await self._is_evidence(place, document))
         return _Fetched(place, data, document, digest, url)
+
+    async def _is_evidence(self, place: Place, document: ManifestDocument) -> bool:
+        """
+        Whether the layers of a manifest, which are documents by their types, are that by their content.
+
+        They are fetched for that, once for each manifest that is kept. Of many or large ones it is not so.
+
+        :raises UpstreamFailed: one cannot be had
+        """
+        layers = {each.digest: each.size for each in document.required if each.kind == "layer"}
+        named = {digest for digest, kind in document.references if kind == "layer"}
+        if named != layers.keys() or len(layers) > MOST_LAYERS or sum(layers.values()) > MANIFEST_SIZE:
+            return False
+        for name in layers:
+            digest = find_digest(name)
+            try:
+                async with self._client.open(place, "GET", f"blobs/{name}") as response:
+                    data = await response.read()
+            except NotFound:
+                return False
+            if digest is None or not digest.matches(data) or not begins_document(data[:HEAD]):
+                return False
+        return True
 
     async def keep(
         self,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pkgrepo.formats.container.manifests.push import HEAD, begins_document
+from pkgrepo.formats.container.evidence import HEAD, begins_document
 from tests.support.images import OCI_CONFIG, OCI_IMAGE, OCI_LAYER, Image, describe, make_image, make_layer
 from tests.support.signing import Signer
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import pytest_twisted
-from attrs import frozen
+from attrs import evolve, frozen
 
 from tests.support.images import make_artifact, make_image
 from tests.support.memory_server import Reply, Stack, running_stacks
@@ -17,11 +17,13 @@ from tests.support.upstreams.container import ContainerUpstream
 
 DAY_MS = 86_400_000
 ONE, TWO, THREE = (make_image(each) for each in ("one", "two", "three"))
+SIGNED = make_image("x")
 SIGNATURE = make_artifact(
     None,
     "application/vnd.dev.cosign.artifact.sig.v1+json",
-    layers=[{**make_image("x").descriptor, "mediaType": "application/vnd.dev.cosign.simplesigning.v1+json"}],
+    layers=[{**SIGNED.descriptor, "mediaType": "application/vnd.dev.cosign.simplesigning.v1+json"}],
 )
+SIGNATURE = evolve(SIGNATURE, blobs=(*SIGNATURE.blobs, SIGNED.manifest))
 
 
 @frozen

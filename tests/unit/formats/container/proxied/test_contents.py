@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import tarfile
 from typing import Any
 
@@ -12,6 +13,7 @@ from attrs import evolve
 from pkgrepo.concurrency.together import together
 from pkgrepo.formats.container.proxied import contents
 from tests.support.images import (
+    OCI_CONFIG,
     OCI_LAYER,
     Image,
     Registry,
@@ -253,3 +255,60 @@ async def test_the_words_of_other_formats_mean_nothing_for_images(mirrors: Mirro
     assert await statuses(mirrors, name, "manifests/bad") == [200]
     reply = await mirrors.stack.api("PUT", "/repository/main%2Fmirror/config/policy", {"rules": [rule]})
     assert (reply.status, "can never be met" in reply.body.decode()) == (422, True)
+
+
+DISGUISED = make_image("disguised", settings={"Labels": {"stage": "dev"}}, more_layers=[SU])
+DISGUISED = evolve(DISGUISED, manifest=DISGUISED.manifest.replace(OCI_LAYER.encode(), b"text/spdx+json"))
+
+
+@pytest.mark.parametrize(
+    "match", [{"contents": ["setuid"]}, {"contents": ["root_user"]}, {"labels": {"stage": "dev"}}, {"age_days": 3}]
+)
+@pytest.mark.parametrize("kind", ["own", "mirror", "all"])
+async def test_layers_that_call_themselves_documents_are_looked_into(mirrors: Mirrors, kind: str, match: Any) -> None:
+    name = await fill(mirrors, kind, disguised=DISGUISED)
+    await set_rules(mirrors, {**RULE, "match": match})
+    layers = [f"blobs/{digest_of(each)}" for each in DISGUISED.blobs[1:]]
+    asked = ["manifests/disguised", f"manifests/{DISGUISED.digest}", *layers]
+    assert await statuses(mirrors, name, *asked) == [403] * len(asked)
+
+
+SBOM = b'{"spdxVersion":"SPDX-2.3"}'
+
+
+def documents(*layers: bytes) -> Image:
+    described = [describe(each, "text/spdx+json") for each in layers]
+    made = make_artifact(None, "text/spdx+json", layers=described)
+    return evolve(made, blobs=(*made.blobs, *layers))
+
+
+@pytest.mark.parametrize("kind", ["own", "mirror"])
+async def test_documents_of_an_upstream_pass_all_rules(mirrors: Mirrors, kind: str) -> None:
+    name = await fill(mirrors, kind, sbom=documents(SBOM), many=documents(*(b"{%d}" % each for each in range(33))))
+    matches: list[Any] = [{"contents": ["setuid"]}, {"labels": {"stage": "dev"}}, {"age_days": 3}]
+    await set_rules(mirrors, *({**RULE, "name": f"r{each}", "match": match} for each, match in enumerate(matches)))
+    assert await statuses(mirrors, name, "manifests/sbom", f"blobs/{digest_of(SBOM)}") == [200, 200]
+    asked = [each.path for each in mirrors.up.requests() if digest_of(SBOM) in each.path]
+    assert kind == "own" or asked.count(mirrors.up.blob_path("app", digest_of(SBOM))) <= 2
+
+
+async def test_what_was_read_of_bytes_under_another_media_type_tells_nothing_of_an_image(mirrors: Mirrors) -> None:
+    bare = json.loads(BAD.manifest)
+    del bare["mediaType"]
+    image = evolve(BAD, manifest=json.dumps(bare).encode())
+    other = {"type": "Hosted", "policy": {"other_media_types": True}}
+    await mirrors.stack.add_repository("other", format="docker", config=other)
+    await set_rules(mirrors, RULE)
+    await Registry(mirrors.stack, "main/other/app").push(evolve(image, media_type="application/vnd.other+json"), "bad")
+    await statuses(mirrors, "other", "manifests/bad")
+    name = await fill(mirrors, "mirror", bad=image)
+    assert await statuses(mirrors, name, "manifests/bad") == [403]
+
+
+@pytest.mark.parametrize("data", [b"{}", b'{"config":{"User":"1000"}}'])
+async def test_of_an_image_whose_configuration_names_no_layers_it_is_not_known(mirrors: Mirrors, data: bytes) -> None:
+    odd = make_image("odd", config=describe(data, OCI_CONFIG), layers=[describe(SU, OCI_LAYER)])
+    name = await fill(mirrors, "mirror", odd=evolve(odd, blobs=(data, SU)))
+    await set_rules(mirrors, RULE)
+    refused = await mirrors.get("app/manifests/odd", name)
+    assert (refused.status, "what it has inside is not known" in sentence(refused)) == (403, True)
