@@ -67,7 +67,7 @@ def programs_with(content: int | bytes, name: str, below: Collection[str]) -> tu
     changes = _Changes(below)
     for member in _Layer(source, _unpacked(source)):
         changes.add(source, member)
-    found = sorted({*changes.own, *(each for each in below if not changes.removes(each))})
+    found = sorted({*changes.own, *changes.linked(), *(each for each in below if not changes.removes(each))})
     if len(found) > MOST_PROGRAMS or sum(map(len, found)) > MOST_NAMES:
         raise source.refuse(f"has more than {MOST_PROGRAMS} programs with setuid or setgid, or too long names of these")
     return tuple(found)
@@ -79,6 +79,7 @@ class _Changes:
 
     below: Collection[str]
     own: set[str] = field(factory=set)
+    _files: dict[str, str] = field(factory=dict)  # the first paths of files, by those of hard links to them
     _near: set[str] = field(init=False)
     _removed: set[str] = field(factory=set)
     _emptied: set[str] = field(factory=set)
@@ -103,8 +104,11 @@ class _Changes:
     def _add_entry(self, path: str, folder: str, member: Member, source: Source) -> None:
         if member.link and not member.is_symbolic:
             target = _plain(source, member.link)
-            if target in self.own or target in self.below:
+            file = self._files[path] = self._files.get(target, target)
+            if target in self.below:
                 self.own.add(path)
+            if member.mode & _SET_ID and member.mode & _EXECUTE:  # which the file gets by that, under all its paths
+                self.own.add(file)
         if member.mode & _SET_ID and member.mode & _EXECUTE:
             self.own.add(path)
         if path in self._near:
@@ -112,6 +116,11 @@ class _Changes:
         if folder != self._last:
             self._last = folder
             self._present.update(each for each in (folder, *_folders(folder)) if each in self._near)
+
+    def linked(self) -> Iterator[str]:
+        """The paths of hard links to what it has."""
+        files = {self._files.get(each, each) for each in self.own}
+        return (path for path, file in self._files.items() if file in files)
 
     def removes(self, path: str) -> bool:
         """Whether a program below is not there any more, or is another one."""

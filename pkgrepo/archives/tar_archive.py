@@ -238,6 +238,9 @@ class Tar:
         """The override with the value of one pax record added; most keys are ignored."""
         if key.startswith(b"GNU.sparse"):
             raise self._source.refuse("has an entry that is a sparse file")
+        if key in (b"path", b"linkpath") and not value:
+            # Some programs take the one in the next header then.
+            raise self._source.refuse(f"has an extended header with an empty {key.decode()}")
         if key == b"path":
             return self._set_once(override, name=self._text(value))
         if key == b"linkpath":

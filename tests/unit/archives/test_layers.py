@@ -41,7 +41,6 @@ def stacked(*stack: Sequence[Any]) -> list[str]:
         (("a", 0o1777), False),
         (("a/", 0o2775, tarfile.DIRTYPE), False),
         (("a", 0o4777, tarfile.SYMTYPE, "b"), False),
-        (("a", 0o4755, tarfile.LNKTYPE, "b"), True),
         (("a", 0o6777, tarfile.CHRTYPE), False),
         (("a", 0o6777, tarfile.FIFOTYPE), False),
         (("a/", 0o4755, tarfile.REGTYPE), True),
@@ -106,6 +105,17 @@ def test_a_hard_link_to_such_a_program_is_one() -> None:
     link = ("bin/x", 0o755, tarfile.LNKTYPE, "usr/bin/su")
     assert stacked([SU, link]) == ["bin/x", "usr/bin/su"]
     assert stacked([SU], [link]) == ["bin/x", "usr/bin/su"]
+
+
+def test_the_permissions_of_a_hard_link_are_those_of_the_file_under_all_its_paths() -> None:
+    file, link = ("bin/x", 0o755), ("tmp/y", 0o4755, tarfile.LNKTYPE, "bin/x")
+    other, further = ("bin/z", 0o755, tarfile.LNKTYPE, "bin/x"), ("tmp/w", 0o4755, tarfile.LNKTYPE, "bin/z")
+    assert stacked([file, link]) == ["bin/x", "tmp/y"]
+    assert stacked([file, link], [("tmp/.wh.y", 0)]) == ["bin/x"]
+    assert stacked([file], [link], [("tmp/.wh.y", 0)]) == ["bin/x"]
+    assert stacked([file, other, further], [(".wh.tmp", 0)]) == ["bin/x", "bin/z"]
+    assert stacked([file, further, other], [(".wh.tmp", 0)]) == ["bin/z"]
+    assert stacked([file, other]) == []
 
 
 @pytest.mark.parametrize(

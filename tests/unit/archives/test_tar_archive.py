@@ -157,6 +157,8 @@ FILE = make(("file", b"data"))
         (pax(b"9 path=a\n", kind=b"g"), "a global header that says the path"),
         (pax(b"9 size=4\n", kind=b"g"), "a global header that says the size"),
         (pax(b"14 linkpath=a\n", kind=b"g"), "a global header that says the linkpath"),
+        (pax(b"8 path=\n"), "an extended header with an empty path"),
+        (pax(b"13 linkpath=\n"), "an extended header with an empty linkpath"),
         (pax(b"x" * (EXTENDED_SIZE + 1)), f"more than {EXTENDED_SIZE} bytes where less is allowed"),
     ],
 )
