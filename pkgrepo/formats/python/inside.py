@@ -31,7 +31,10 @@ _WHEEL: Final = r"^(?:[^/]+\.data/(?:purelib|platlib)/)?"  # PEP 427: what goes 
 _SITE: Final = r"(?:[^/]+\.pth$|(?:site|user)customize(?:\.[^/]+$|/))"
 
 _NAME: Final = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
-_EXTRA: Final = re.compile(r";.*\bextra\s*==")
+_EXTRA: Final = re.compile(r";.*\bextra\b")
+_TEXT: Final = re.compile(r"\"([^\"]*)\"|'([^']*)'")
+_OF_EXTRA: Final = re.compile(r"\bextra\s*==\s*T\b|\bT\s*==\s*extra\b")
+_GROUP: Final = re.compile(r"\(([^()]*)\)")
 _DIRECT: Final = re.compile(r"[^;]*@")  # PEP 508: NAME @ ADDRESS
 # The labels of PEP 753 for the source, and others that are common.
 _SOURCE: Final = frozenset({"source", "sourcecode", "repository", "github", "gitlab", "code", "sources"})
@@ -39,17 +42,39 @@ _LABEL: Final = re.compile(r"[^a-z0-9]+")
 _END: Final = re.compile(rb"\r?\n\r?\n")
 _UNSAID: Final = frozenset({"", "UNKNOWN"})  # as builders write that no licence is declared
 LONGEST_HEAD: Final = 1024 * 1024  # bytes
+LONGEST_MARKER: Final = 2000  # characters of a requirement; usual ones have 100
 
 
 def shape_of(meta: Mapping[str, Any]) -> Shape:
     """What metadata, by the names that the catalog has, say of what is compared between versions."""
-    required = [each for each in map(str, meta.get("requires_dist", ())) if not _EXTRA.search(each)]
+    required = [each for each in map(str, meta.get("requires_dist", ())) if not _is_optional(each)]
     addresses = [address for label, address in _links(meta) if label in _SOURCE]
     return Shape(
         dependencies=names_checked(_names(required)),
         direct=names_checked(_names(each for each in required if _DIRECT.match(each))),
         sources=tuple(sorted({*filter(None, map(repository_of, addresses))})),
     )
+
+
+def _is_optional(requirement: str) -> bool:
+    """
+    Whether something is required for extras alone, whatever the system is (PEP 508).
+
+    A marker that is not understood says nothing: then it is required.
+    """
+    if len(requirement) > LONGEST_MARKER or not _EXTRA.search(requirement):
+        return False
+    marker = requirement.partition(";")[2]
+    marker = _OF_EXTRA.sub("0", _TEXT.sub(lambda found: "T" if found[1] or found[2] else "E", marker))
+    while (found := _GROUP.search(marker)) is not None:
+        marker = f"{marker[: found.start()]} {_holds(found[1]):d} {marker[found.end() :]}"
+    return not _holds(marker)
+
+
+def _holds(marker: str) -> bool:
+    """Whether a marker without brackets can be met where no extra is asked for; 0 is what cannot."""
+    alternatives = (re.split(r"\band\b", each) for each in re.split(r"\bor\b", marker))
+    return any(all(clause.strip() != "0" for clause in each) for each in alternatives)
 
 
 def _names(required: Sequence[str] | Iterator[str]) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pkgrepo.formats.python.inside import look
+from pkgrepo.formats.python.inside import look, shape_of
 from tests.support.python_packages import make_sdist, make_wheel
 
 
@@ -54,3 +54,31 @@ def test_licences_are_those_that_the_metadata_declare_and_the_texts_beside_them(
     assert look(data, filename).shape.licences == said
     filename, data = make_sdist("demo", "1.0", fields=fields)
     assert look(data, filename).shape.licences == tuple(each for each in said if fields and each in str(fields))
+
+
+@pytest.mark.parametrize(
+    ("marker", "needed"),
+    [
+        ('extra == "x"', False),
+        ("extra=='x'", False),
+        ('"x" == extra', False),
+        ('python_version < "3" and extra == "x"', False),
+        ('(python_version < "3" or os_name == "nt") and extra == "x"', False),
+        ('extra == "x" or extra == "y"', False),
+        ('((extra == "x"))', False),
+        ('python_version < "3"', True),
+        # pip asks for an extra without a name
+        ('extra == ""', True),
+        ('extra != "x"', True),
+        ('extra == "x" or python_version > "2"', True),
+        ('python_version > "2" or os_name == "posix" and (extra == "x")', True),
+        ('(extra == "x" or os_name == "posix") and (extra == "x" or python_version > "2")', True),
+        ("os_name != \"; extra == 'x'\"", True),
+        ('os_name != "and extra == 1"', True),
+        ('extra == "x")', True),
+        (f'{"(" * 2000}extra == "x"', True),
+    ],
+)
+def test_what_is_required_for_extras_alone_is_no_dependency(marker: str, needed: bool) -> None:
+    found = shape_of({"requires_dist": ["demo", f"evil; {marker}"]})
+    assert found.dependencies == (("demo", "evil") if needed else ("demo",))
