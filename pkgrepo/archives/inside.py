@@ -20,7 +20,9 @@ words is the L{Shape}. The archive is read to its end: of one that cannot be, no
 
 from __future__ import annotations
 
+import posixpath
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Literal, get_args
 
@@ -60,6 +62,7 @@ LONGEST_TEXT: Final = 8 * 1024 * 1024  # bytes of a file that is read
 MOST_NAMES: Final = 2000  # of dependencies
 LONGEST_NAME: Final = 256  # characters of one
 _HEAD: Final = 64  # bytes
+_ODD: Final = re.compile(r"^/|(?:^|[/\\])\.{0,2}(?:[/\\]|$)|\\")  # of a path that has another spelling
 _AT_THE_TOP: Final = licence_files("^")
 
 _MACHINE: Final = (
@@ -185,11 +188,12 @@ def look_inside(content: int | bytes, filename: str, signs: Signs) -> Inside:
     for each in walk_archive(source, MOST, MOST_BZ2):
         if each is None:
             raise source.refuse(f"unpacks to more than {MOST} bytes")
-        name, kind = each.entry.name, each.entry.kind
+        names, kind = spellings(each.entry.name), each.entry.kind
+        name = names[-1]
         if kind == "folder":
             continue
-        found.update(word for pattern, word in signs.names if pattern.search(name))
-        readers = [read for pattern, read in signs.texts if pattern.search(name)]
+        found.update(word for pattern, word in signs.names if any(map(pattern.search, names)))
+        readers = [read for pattern, read in signs.texts if any(map(pattern.search, names))]
         if readers and kind == "link":
             raise source.refuse(f"has a link in the place of {name}")
         if kind == "link":
@@ -214,6 +218,18 @@ def look_inside(content: int | bytes, filename: str, signs: Signs) -> Inside:
         licences=names_checked([*(shape.licences or ()), *licences.found], "licences"),
     )
     return Inside(frozenset(found), shape)
+
+
+def spellings(name: str) -> Sequence[str]:
+    """
+    A path in an archive as it is written, and as programs that unpack it understand it.
+
+    They differ in that: npm drops the first part of what is written, others resolve dots first.
+    """
+    if name.isascii() and not _ODD.search(name):
+        return (name,)
+    plain = posixpath.normpath(f"/{unicodedata.normalize('NFC', name)}".replace("\\", "/")).lstrip("/")
+    return (name, plain)
 
 
 @define

@@ -25,12 +25,15 @@ RUN: Final = ("preinstall", "install", "postinstall")
 _BUILDERS: Final = re.compile(r"node-gyp|node-pre-gyp|prebuild|cmake-js|neon|napi|cargo|make\b")
 _GYP: Final[Sequence[Word]] = ("install_script", "native_build")
 _TOP: Final = r"^(?:\./)?[^/]+/"  # clients drop the first part of each path, whatever it is called
+_AT: Final = rf"(?:{_TOP}|^)"  # it may be empty: "/package.json" is read by npm
+_BUNDLED: Final = rf"{_AT}(?:node_modules/(?:@[^/]+/)?[^/@]+/)+"  # npm runs what packages want that come in a tarball
 
 
 # Those that npm installs with a package; since npm 7 peers are, too.
 _INSTALLED: Final = ("dependencies", "optionalDependencies", "peerDependencies")
-_DIRECT: Final = re.compile(r"(?:git|https?:|github:|gitlab:|bitbucket:|gist:|ssh:|file:|link:)|[\w.-]+/[\w.-]+(?:#|$)")
-_ALIAS: Final = re.compile(r"npm:(@?[^@\s]+)")
+# The case of a scheme does not matter (npm-package-arg).
+_DIRECT: Final = re.compile(r"\s*(?:git|(?!npm:)[a-z][a-z0-9+.-]*:|[\w.-]+@|[\w.-]+/[\w.-]+(?:#|$))", re.IGNORECASE)
+_ALIAS: Final = re.compile(r"\s*npm:(@?[^@\s]+)", re.IGNORECASE)
 
 
 def shape_of(manifest: Mapping[str, Any]) -> Shape:
@@ -92,9 +95,18 @@ def _read(data: bytes) -> Inside:
     return Inside(frozenset(words), shape)
 
 
+def _read_bundled(data: bytes) -> Inside:
+    """What the manifest of a package in the tarball says that runs. :raises Invalid: it cannot be read"""
+    return Inside(_read(data).words)
+
+
+# File systems may ignore case.
 SIGNS: Final = Signs(
-    names=[(re.compile(rf"{_TOP}binding\.gyp$"), each) for each in _GYP],
-    texts=[(re.compile(rf"{_TOP}package\.json$"), _read)],
+    names=[(re.compile(rf"(?:{_AT}|{_BUNDLED})binding\.gyp$", re.IGNORECASE), each) for each in _GYP],
+    texts=[
+        (re.compile(rf"{_AT}package\.json$", re.IGNORECASE), _read),
+        (re.compile(rf"{_BUNDLED}package\.json$", re.IGNORECASE), _read_bundled),
+    ],
     top=re.compile(_TOP),
     licences=licence_files(_TOP),
 )

@@ -1,8 +1,8 @@
 """
 What a gem has inside that runs at its installation, or whenever somebody calls gem.
 
-Extensions are built when a gem is installed, by code of the gem. A file ``rubygems_plugin.rb`` in a folder of code is
-loaded by every call of ``gem`` from then on, that installation included.
+Extensions are built when a gem is installed, by code of the gem. A file ``rubygems_plugin``, with whatever ending, in a
+folder of code is loaded by every call of ``gem`` from then on, that installation included.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pkgrepo.untrusted.code_hosts import repository_of
 
 from .push.gem_metadata import inspect_gem
 
-SIGNS: Final = Signs(names=[(re.compile(r"(?:^|/)rubygems_plugin\.rb$"), "install_script")])
+SIGNS: Final = Signs(names=[(re.compile(r"(?:^|/)rubygems_plugin(?:\.[^/]+)?$", re.IGNORECASE), "install_script")])
 
 
 CONTENTS: Final[frozenset[Word]] = frozenset({"install_script", "native_build", "executable", "native_binary"})

@@ -18,6 +18,10 @@ BUILD = {"install_script", "native_build"}
     [
         ("", "lib/demo.rb", set()),
         ("", "lib/rubygems_plugin.rb", {"install_script"}),
+        ("", "lib/./Rubygems_plugin.RB", {"install_script"}),
+        ("", "lib/rubygems_plugin.so", {"install_script"}),
+        ("", "lib/rubygems_plugin", {"install_script"}),
+        ("", "lib/rubygems_plugins.rb", set()),
         ("extensions:\n- ext/extconf.rb", "ext/extconf.rb", BUILD),
         ("", "ext/extconf.rb", set()),
     ],
