@@ -65,6 +65,13 @@ class IBlobStore(Interface):
     def stat(locator: str) -> Awaitable[tuple[int, datetime] | None]:
         """Size in bytes and time of commit (aware UTC), or None when absent."""
 
+    def check(locator: str) -> Awaitable[None]:
+        """
+        Make sure that the storage itself is there, before a copy that was not found is taken for lost.
+
+        :raises StorageFailed: it is away, such as a disk that is not mounted, or does not answer
+        """
+
     def delete(locator: str) -> Awaitable[None]:
         """Delete the copy; no error if it is absent. Open readers can finish."""
 

@@ -15,22 +15,29 @@ from array import array
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
+from heapq import heappop, heappush
+from itertools import count
 from typing import Any, Final
 
 from attrs import frozen
 from twisted.internet.defer import Deferred
 
-from pkgrepo.concurrency.pools import Pools
+from pkgrepo.concurrency.pools import DiskQueue, Pools
 from pkgrepo.concurrency.services import spawn
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import BlobMissing, PkgrepoError
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.repositories.context import FAILURES, reason_of
+from pkgrepo.storage.blobs.durability import forget_pages
 
 PIECE: Final = 1024 * 1024  # bytes read at once
 PIECES: Final = 8  # that one turn of a thread reads, in some 6 ms
 PLACES: Final = 1 << 16  # copies that are remembered, in 512 KiB
-PROCESS_ERRORS: Final = frozenset({errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+MOST_LONG: Final = 2  # copies of more than one turn that are read at once, so that uploads have the other threads
+# Of the blocks of one file. Others are of this process, or of a storage that is away: they say nothing of the bytes.
+_BYTES_LOST: Final = frozenset(
+    getattr(errno, name, errno.EIO) for name in ("EIO", "EBADMSG", "EUCLEAN", "EILSEQ", "EISDIR")
+)
 
 
 @frozen
@@ -45,41 +52,101 @@ class Damage:
 OnDamage = Callable[[int, str, str, Damage], Awaitable[object]]
 
 
-async def find_damage(pools: Pools, store: IBlobStore, locator: str, sha256: str) -> Damage | None:
+class Turns:
+    """
+    Turns of threads for copies that are read: of those that need several, the ones that had the fewest so far go first.
+
+    So many large copies keep neither uploads nor small copies waiting.
+    """
+
+    def __init__(self) -> None:
+        self._free = MOST_LONG
+        self._waiting: list[tuple[int, int, Deferred[None]]] = []
+        self._numbers = count()
+
+    async def take(self, had: int, read: Callable[[], Awaitable[bool]]) -> bool:
+        """Call ``read`` for a copy that ``had`` so many turns, once it may have another one. Returns its result."""
+        if not had:
+            return await read()
+        if self._free:
+            self._free -= 1
+        else:
+            waiter: Deferred[None] = Deferred()
+            heappush(self._waiting, (had, next(self._numbers), waiter))
+            await waiter
+        try:
+            return await read()
+        finally:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        while self._waiting:
+            waiter = heappop(self._waiting)[2]
+            if not waiter.called:  # else it was cancelled
+                waiter.callback(None)
+                return
+        self._free += 1
+
+
+async def find_damage(
+    pools: Pools, store: IBlobStore, locator: str, sha256: str, turns: Turns | None = None
+) -> Damage | None:
     """
     Read a stored copy, and compare its digest; None: it is as it should be.
 
-    :raises PkgrepoError, OSError: this process cannot read it, which says nothing of the bytes
+    What is found is found twice, the second time without the page cache, and while the storage itself is there.
+
+    :raises PkgrepoError, OSError: this process cannot read it, or the storage is away: nothing is known of the bytes
     """
+    if await _difference(pools, store, locator, sha256, turns) is None:
+        return None
+    damage = await _difference(pools, store, locator, sha256, turns, afresh=True)
+    if damage is not None and damage.missing:
+        await store.check(locator)
+    return damage
+
+
+async def _difference(
+    pools: Pools, store: IBlobStore, locator: str, sha256: str, turns: Turns | None, *, afresh: bool = False
+) -> Damage | None:
     try:
-        actual = await digest_of(pools, store, locator)
+        actual = await digest_of(pools, store, locator, turns, afresh=afresh)
     except FAILURES as error:
-        if any(getattr(each, "errno", None) in PROCESS_ERRORS for each in (error, error.__cause__)):
+        causes = {getattr(each, "errno", None) for each in (error, error.__cause__)}
+        if not isinstance(error, BlobMissing) and not causes & _BYTES_LOST:
             raise
         return Damage(reason_of(error), missing=True)
     return None if actual == sha256 else Damage(f"its bytes have the digest {actual}")
 
 
-async def digest_of(pools: Pools, store: IBlobStore, locator: str) -> str:
+async def digest_of(
+    pools: Pools, store: IBlobStore, locator: str, turns: Turns | None = None, *, afresh: bool = False
+) -> str:
     """
-    Read a stored copy. Returns the sha256 of its bytes, in hex.
+    Read a stored copy, ``afresh`` without the page cache. Returns the sha256 of its bytes, in hex.
 
     :raises BlobMissing: it is not there; :raises PkgrepoError: it cannot be read
     """
     blob = store.open(locator)
     descriptor = blob.descriptor()
-    digest, start = hashlib.sha256(), 0
+    digest, start, had = hashlib.sha256(), 0, 0
     if descriptor is None:
         while piece := await blob.read(start, PIECE):
             await pools.disk(digest.update, piece)
             start += len(piece)
         return digest.hexdigest()
-    with os.fdopen(descriptor, "rb", buffering=0) as file:
-        try:
-            while await pools.disk(_read_on, file, digest):
-                pass
-        except OSError as error:
-            raise PkgrepoError(f"cannot be read: {error.strerror}") from error
+    # If this is cancelled, a thread may still read: the queue closes the file after that.
+    file, queue = os.fdopen(descriptor, "rb", buffering=0), DiskQueue(pools.disk)
+    read = partial(queue.run, _read_on, file, digest)
+    try:
+        if afresh:
+            await queue.run(forget_pages, file.fileno())
+        while await (read() if turns is None else turns.take(had, read)):
+            had += 1
+    except OSError as error:
+        raise PkgrepoError(f"cannot be read: {error.strerror}") from error
+    finally:
+        queue.run(file.close).addErrback(lambda _: None)  # the threads have been stopped
     return digest.hexdigest()
 
 
@@ -105,7 +172,9 @@ class FirstReads:
         self._pools = pools
         self._on_damage = on_damage
         self._compared = array("Q", bytes(8 * PLACES))
-        self._flight: SingleFlight[str, None] = SingleFlight()
+        self._turns = Turns()
+        # At the stop of the server what is spawned below is cancelled, and so is the reading.
+        self._flight: SingleFlight[str, None] = SingleFlight(cancel_unawaited=True)
 
     def gate(self, store: IBlobStore, storage_id: int, locator: str) -> HeldEnd | None:
         """What holds back the end of a copy that is sent, while it is compared; None if it was."""
@@ -141,7 +210,7 @@ class FirstReads:
 
     async def _compare(self, store: IBlobStore, storage_id: int, locator: str) -> None:
         sha256 = _sha256_in(locator)
-        damage = await find_damage(self._pools, store, locator, sha256)
+        damage = await find_damage(self._pools, store, locator, sha256, self._turns)
         if damage is None:
             self._note(locator)
             return

@@ -57,7 +57,10 @@ class Scrub(PeriodicTask):
         ends_at = self._reactor.seconds() + EVERY_S * PART
         for storage in self._context.registry.storages():
             if storage.active and storage.is_local and storage.before is None:
-                await self._go_on(storage, ends_at)
+                try:
+                    await self._go_on(storage, ends_at)
+                except FAILURES as error:
+                    log.warn("storage {storage} is read later: {reason}", storage=storage.name, reason=reason_of(error))
 
     async def _go_on(self, storage: Storage, ends_at: float) -> None:
         context, catalog, now_ms = self._context, self._context.catalog, self._context.clock.now_ms()
@@ -90,15 +93,22 @@ class Scrub(PeriodicTask):
             await self._save(storage, Position(since_ms=now_ms))
 
     async def _is_sound(self, storage: Storage, info: BlobInfo, at: Position) -> bool:
-        """Compare a blob, and count one that is damaged. Returns whether it is as it should be."""
+        """
+        Compare a blob, and count one that is damaged. Returns whether it is as it should be.
+
+        One that cannot be read is passed over, with a warning.
+
+        :raises StorageFailed: the storage is away, or this process cannot tell
+        """
         context = self._context
+        store = await context.stores.of(storage)
         try:
-            store = await context.stores.of(storage)
             damage = await find_damage(context.pools, store, info.locator, info.sha256)
             if damage is None:
                 return True
             found = await self._mender.mark(storage, store, info, damage)
         except FAILURES as error:
+            await store.check(info.locator)
             log.warn("blob {sha256} was not compared: {reason}", sha256=info.sha256, reason=reason_of(error))
             return False
         if found is not None:

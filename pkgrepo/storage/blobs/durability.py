@@ -124,6 +124,12 @@ def start_writeback(fd: int) -> None:
         _SYNC_RANGE(fd, 0, 0, _WRITE)
 
 
+def forget_pages(fd: int) -> None:
+    """Have the next read of a file ask the disk rather than the page cache; a no-op if unsupported."""
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
 def memory_file(data: bytes) -> int:
     """Return a descriptor of an unnamed file with these bytes, in memory if supported (memfd_create)."""
     fd = os.memfd_create("bytes") if hasattr(os, "memfd_create") else _unnamed_file()

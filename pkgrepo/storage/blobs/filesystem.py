@@ -20,7 +20,7 @@ from zope.interface import implementer
 
 from pkgrepo.concurrency.lru import Lru
 from pkgrepo.concurrency.pools import DiskQueue, Pools
-from pkgrepo.errors import BlobMissing, PkgrepoError, StorageFull, TooLarge, TooManyOpenFiles
+from pkgrepo.errors import BlobMissing, Conflict, PkgrepoError, StorageFailed, StorageFull, TooLarge, TooManyOpenFiles
 from pkgrepo.interfaces import IBlobStore, IBlobUpload, IGrowingFiles
 from pkgrepo.storage.blobs.paths import scan_blobs, sweep_uploads
 from pkgrepo.storage.blobs.upload import UploadState
@@ -215,6 +215,18 @@ class FilesystemBlobStore:
                 return None
             raise self._explain(error) from error
         return found.st_size, datetime.fromtimestamp(found.st_mtime, UTC)
+
+    async def check(self, locator: str) -> None:
+        """
+        Make sure that the storage is there: its disk is mounted, and answers.
+
+        :raises StorageFailed: it is not; :raises TooManyOpenFiles: this process cannot tell
+        """
+        try:
+            await self._on_disk(self.paths.check, self.uid, locator)
+        except Conflict as error:
+            log.warn("{reason}", reason=str(error))
+            raise StorageFailed(self.name) from error
 
     async def delete(self, locator: str) -> None:
         """

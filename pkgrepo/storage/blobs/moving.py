@@ -75,6 +75,11 @@ class MovingBlobStore:
         """Return size in bytes and time of commit (aware UTC), or None if it does not exist."""
         return await self._folder.stat(locator) or await self._other.stat(locator)
 
+    async def check(self, locator: str) -> None:
+        """Make sure that both places are there. :raises StorageFailed: one is not"""
+        await self.old.check(locator)
+        await self.new.check(locator)
+
     async def delete(self, locator: str) -> None:
         """Delete a copy in either place."""
         await self._folder.delete(locator)

@@ -28,7 +28,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from pkgrepo.errors import Conflict
-from pkgrepo.storage.blobs.durability import Durability, link_descriptor
+from pkgrepo.storage.blobs.durability import Durability, forget_pages, link_descriptor
 
 VERSION = 1
 BLOB_MODE = 0o444
@@ -159,6 +159,18 @@ class StorePaths:
             durability.sync_directory(self.blobs)
         durability.sync_directory(self.root)
         return found
+
+    def check(self, uid: str | None, locator: str) -> None:
+        """
+        Read from the disk whose storage this is, and look for the folder of a copy. Blocks.
+
+        :raises Conflict: it is another storage; :raises OSError: it is not there, or cannot be read
+        """
+        with self.format.open("rb") as file:
+            forget_pages(file.fileno())
+            self._check(file.read().decode("utf-8", "replace"), uid)
+        if is_locator(locator):
+            self.blob(locator).parent.stat()
 
     def supports_unnamed_files(self) -> bool:
         """Whether a file can be written unnamed and linked when it is complete (O_TMPFILE on most file systems)."""

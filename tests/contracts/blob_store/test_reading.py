@@ -59,6 +59,14 @@ async def test_a_deleted_copy_is_absent_and_deleting_again_is_fine(store):
     assert list(await store.scan()) == []
 
 
+async def test_the_storage_is_there_also_for_a_copy_that_is_not(store):
+    info = await put(store, b"hello")
+    await store.check(info.locator)
+    await store.delete(info.locator)
+    await store.check(info.locator)
+    await store.check("no locator")
+
+
 async def test_an_open_reader_finishes_after_the_copy_was_deleted(store):
     body = body_of(1024 * KIB)
     info = await put(store, body)

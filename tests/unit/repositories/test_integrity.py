@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import threading
 from collections.abc import Awaitable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 
 from pkgrepo.errors import BlobMissing, StorageFailed
-from pkgrepo.repositories.integrity import PIECE, PIECES, Damage, FirstReads, digest_of, find_damage
+from pkgrepo.repositories import integrity
+from pkgrepo.repositories.integrity import (
+    MOST_LONG,
+    PIECE,
+    PIECES,
+    Damage,
+    FirstReads,
+    Turns,
+    digest_of,
+    find_damage,
+)
 from tests.support.repositories import RepositoryServices
 from tests.unit.repositories.upkeep.test_gc import add_blob
 
@@ -96,18 +109,128 @@ async def test_each_copy_is_compared_and_nothing_is_told_of_none(world: Reposito
     assert [locator for _, locator, _ in reads.told] == [other]
 
 
-async def test_an_error_of_the_process_says_nothing_of_the_bytes(
-    world: RepositoryServices, monkeypatch: pytest.MonkeyPatch
+OF_OTHERS = ["EACCES", "EMFILE", "ENOMEM", "ETIMEDOUT", "ESTALE", "ENOTCONN", "ENODEV", "EINTR", "EHOSTDOWN"]
+
+
+@pytest.mark.parametrize("code", [getattr(errno, each) for each in OF_OTHERS])
+async def test_an_error_of_the_process_or_the_storage_says_nothing_of_the_bytes(
+    world: RepositoryServices, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     reads = Reads(world, (await add_blob(world, BODY)).locator)
 
     def refuse(*_: Any) -> Any:
-        raise StorageFailed("main") from OSError(24, "Too many open files")
+        raise StorageFailed("main") from OSError(code, os.strerror(code))
 
     monkeypatch.setattr(reads.store, "open", refuse)
     with pytest.raises(StorageFailed):
         await reads.check()
     assert reads.told == []
+
+
+async def test_blocks_that_cannot_be_read_are_damage(
+    world: RepositoryServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = Reads(world, (await add_blob(world, BODY)).locator)
+
+    def fail(*_: Any) -> Any:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(integrity, "_read_on", fail)
+    with pytest.raises(BlobMissing):
+        await reads.check()
+    assert len(reads.told) == 1
+
+
+@pytest.mark.parametrize("gone", ["", "format", "blobs"])
+async def test_no_copy_of_a_storage_that_is_away_is_lost(world: RepositoryServices, gone: str) -> None:
+    reads = Reads(world, (await add_blob(world, BODY)).locator)
+    root = Path(world.root)
+    if gone == "format":  # as another empty disk in its place
+        reads.path.unlink()
+    (root / gone).rename(root.with_name("elsewhere"))
+    with pytest.raises(StorageFailed):
+        await reads.check()
+    assert reads.told == []
+    if gone == "format":
+        (root / gone).write_text("pkgrepo blobs 1\nstorage another\n")
+        with pytest.raises(StorageFailed):
+            await reads.check()
+        (root / gone).unlink()
+    root.with_name("elsewhere").rename(root / gone)
+    if gone == "format":
+        with pytest.raises(BlobMissing):
+            await reads.check()
+        assert len(reads.told) == 1
+    else:
+        await reads.check()
+
+
+async def test_what_the_disk_does_not_confirm_is_no_damage(
+    world: RepositoryServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = await add_blob(world, BODY)
+    real, asked = digest_of, list[bool]()
+
+    async def other_first(*args: Any, afresh: bool = False) -> str:
+        asked.append(afresh)
+        return await real(*args, afresh=afresh) if afresh else "0" * 64
+
+    monkeypatch.setattr(integrity, "digest_of", other_first)
+    store: Any = world.store
+    assert await find_damage(world.pools, store, info.locator, info.sha256) is None
+    assert asked == [False, True]
+
+
+async def test_a_file_stays_open_while_a_thread_reads_it(
+    world: RepositoryServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = await add_blob(world, BODY)
+    begun, go_on, seen = threading.Event(), threading.Event(), list[Any]()
+
+    def slow(file: Any, _digest: Any) -> bool:
+        seen.append(file)
+        begun.set()
+        go_on.wait(10)
+        seen.append(file.closed)
+        return False
+
+    monkeypatch.setattr(integrity, "_read_on", slow)
+    store: Any = world.store
+    reading = Deferred.fromCoroutine(digest_of(world.pools, store, info.locator))
+    assert begun.wait(10)
+    reading.cancel()
+    with pytest.raises(CancelledError):
+        await reading
+    go_on.set()
+    await world.pools.wait_idle()
+    assert (seen[1], seen[0].closed) == (False, True)
+
+
+async def test_of_long_copies_few_are_read_at_once_and_those_first_that_had_the_least() -> None:
+    turns, running, order = Turns(), dict[str, Deferred[bool]](), list[str]()
+
+    def start(name: str, had: int) -> Deferred[bool]:
+        def read() -> Deferred[bool]:
+            order.append(name)
+            running[name] = Deferred()
+            return running[name]
+
+        return Deferred.fromCoroutine(turns.take(had, read))
+
+    asked = {f"long {n}": start(f"long {n}", 50) for n in range(MOST_LONG + 2)}
+    asked |= {"short": start("short", 1), "new": start("new", 0), "left": start("left", 2)}
+    assert order == [*(f"long {n}" for n in range(MOST_LONG)), "new"]
+    asked["left"].addErrback(lambda failure: failure.trap(CancelledError) and None)
+    asked["left"].cancel()
+    while len(order) < MOST_LONG + 4:
+        running.pop(next(iter(running))).callback(True)
+    assert order[MOST_LONG + 1 :] == ["short", f"long {MOST_LONG}", f"long {MOST_LONG + 1}"]
+    for each in running.values():
+        each.callback(False)
+    assert await asked["short"]
+    last = start("last", 9)
+    running["last"].callback(False)
+    assert not await last
 
 
 @pytest.mark.parametrize("size", [0, 1, PIECE, PIECE * PIECES, PIECE * PIECES + 1])

@@ -11,7 +11,7 @@ from zope.interface import implementer
 
 from pkgrepo.concurrency.lru import Lru
 from pkgrepo.concurrency.pools import DiskQueue, Pools
-from pkgrepo.errors import BlobMissing, Conflict, TooLarge
+from pkgrepo.errors import BlobMissing, Conflict, StorageFailed, TooLarge
 from pkgrepo.interfaces import IBlobAddresses, IBlobStore, IBlobUpload
 from pkgrepo.s3.bucket import Bucket
 from pkgrepo.s3.documents import Part
@@ -208,6 +208,15 @@ class BucketBlobStore:
     async def stat(self, locator: str) -> tuple[int, datetime] | None:
         """Return size in bytes and time of commit (aware UTC), or None if it does not exist."""
         return await self._bucket.stat(BLOBS + locator) if is_locator(locator) else None
+
+    async def check(self, locator: str) -> None:  # noqa: ARG002 - a bucket has no folders
+        """Make sure that the storage is there. :raises StorageFailed: it is not, or does not answer"""
+        try:
+            found = await self._read_format()
+        except Conflict as error:
+            raise StorageFailed(self.name) from error
+        if found is None or found != self.uid:
+            raise StorageFailed(self.name)
 
     async def delete(self, locator: str) -> None:
         """Remove a copy; a missing one is fine. :raises StorageFailed: it may still exist"""

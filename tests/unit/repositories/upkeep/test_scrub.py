@@ -10,6 +10,7 @@ import pytest
 from attrs import evolve
 from twisted.internet.task import Clock as ReactorClock
 
+from pkgrepo.errors import StorageFailed
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.repositories.upkeep.mending import Mender
 from pkgrepo.repositories.upkeep.scrub import DAY_MS, EVERY_S, PART, Mending, Scrub
@@ -132,3 +133,39 @@ async def test_a_backup_that_is_damaged_too_is_no_help(world: Any, clock: StillC
     await Scrub(context, mender=mender, days=DAYS, reactor=ReactorClock()).run_once()
     assert state(world, info.sha256) == "suspect"
     assert world.copies() == [info.locator]
+
+
+async def test_it_waits_for_a_storage_that_is_away(world: Any, clock: StillClock, scrub: Scrub) -> None:
+    infos = [await add_blob(world, b"blob %d" % n) for n in range(3)]
+    await scrub.run_once()
+    clock.ms += DAYS * DAY_MS
+    away = world.root.with_name("away")
+    world.root.rename(away)
+    await scrub.run_once()
+    world.root.mkdir()  # what an unmounted disk leaves
+    await scrub.run_once()
+    assert {state(world, each.sha256) for each in infos} == {"live"}
+    assert read(world) == []
+    world.root.rmdir()
+    away.rename(world.root)
+    await scrub.run_once()
+    assert read(world) == sorted(each.sha256 for each in infos)
+
+
+async def test_what_this_process_cannot_read_is_passed_over(
+    world: Any, clock: StillClock, scrub: Scrub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = sorted([await add_blob(world, b"one"), await add_blob(world, b"two")], key=lambda each: each.sha256)
+    await scrub.run_once()
+    clock.ms += DAYS * DAY_MS
+    opened = world.store.open
+
+    def open_some(locator: str) -> Any:
+        if locator == first.locator:
+            raise StorageFailed("main") from PermissionError(13, "Permission denied")
+        return opened(locator)
+
+    monkeypatch.setattr(world.store, "open", open_some)
+    await scrub.run_once()
+    assert read(world) == [second.sha256]
+    assert state(world, first.sha256) == "live"

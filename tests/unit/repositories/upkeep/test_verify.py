@@ -7,7 +7,7 @@ import shutil
 import pytest
 from attrs import evolve
 
-from pkgrepo.errors import StorageFailed
+from pkgrepo.errors import BlobMissing, StorageFailed
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.blobs.gc import blob_references
 from pkgrepo.storage.catalog.server import storages
@@ -83,7 +83,7 @@ async def test_a_copy_that_is_removed_during_the_check_is_no_problem(world, monk
                 "UPDATE blob SET state = ?, locator = ?", ("deleting", replaced) if removed else ("live", replaced)
             )
         )
-        raise StorageFailed("main")
+        raise BlobMissing(path.name)
 
     monkeypatch.setattr(world.store, "open", gone)
     report = await world.verify(repair=True)
