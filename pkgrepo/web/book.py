@@ -11,13 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Final
 
-from attrs import frozen
+from attrs import field, frozen
 from markupsafe import Markup
 
 ORIGIN: Final = "http://127.0.0.1:8081"  # what the pages call the server
 INDEX: Final = "index"
 MOST_HITS: Final = 30
 LONGEST_EXCERPT: Final = 220  # characters
+MOST_WORDS: Final = 6  # of a query that are looked for; each takes the reactor up to 1 ms
+MOST_COUNTED: Final = 3  # places of a word in a section that count
 LAST: Final = frozenset({"api", "commands", "settings", "configuration"})  # lists, which have every word
 _HEADING: Final = re.compile(r"<h(?P<level>[23])>(?P<text>.*?)</h[23]>", re.DOTALL)
 _PART: Final = re.compile(r"^(?=## )", re.MULTILINE)
@@ -102,6 +104,11 @@ class Section:
     anchor: str
     title: str
     text: str
+    lower: tuple[str, str, str] = field(init=False, repr=False)  # its title, all its titles, and its text
+
+    @lower.default
+    def _lower(self) -> tuple[str, str, str]:
+        return self.title.lower(), f"{self.title} {self.page.title}".lower(), self.text.lower()
 
 
 @frozen
@@ -129,29 +136,56 @@ def sections_of(page: BookPage) -> Iterator[Section]:
 
 
 def find_sections(sections: Sequence[Section], query: str) -> list[Hit]:
-    """The sections with all words of a query, the best first: words in titles count most, lists come last."""
-    words = query.lower().split()
+    """
+    The sections with all words of a query, the best first: words in titles count most, lists come last.
+
+    Of a query the first ``MOST_WORDS`` different words are looked for.
+    """
+    words = list(dict.fromkeys(query.lower().split()))[:MOST_WORDS]
     found = []
     for at, each in enumerate(sections):
-        text, titles = each.text.lower(), f"{each.title} {each.page.title}".lower()
+        title, titles, text = each.lower
         if words and all(word in text or word in titles for word in words):
-            score = sum(
-                8 * (word in each.title.lower()) + 4 * (word in titles) + min(text.count(word), 3) for word in words
-            )
+            score = sum(8 * (word in title) + 4 * (word in titles) + _counted(text, word) for word in words)
             found.append((each.page.name in LAST, -score, at))
     return [Hit(sections[at], _excerpt(sections[at], words)) for _, _, at in sorted(found)[:MOST_HITS]]
 
 
+def _counted(text: str, word: str) -> int:
+    """How often a word is in a text, as far as that counts."""
+    number, at = 0, text.find(word)
+    while at >= 0 and number < MOST_COUNTED:
+        number += 1
+        at = text.find(word, at + len(word))
+    return number
+
+
 def _excerpt(section: Section, words: Sequence[str]) -> str:
     """A line with a word of a query, rather of a text than of code, without marks, shortened around the word."""
-    lines = [(_MARKS.sub("", text).strip("| "), is_code) for text, is_code in _lines(section.text)]
-    found = [(is_code, at, line) for line, is_code in lines if (at := _first(words, line)) >= 0]
-    if not found:
-        return next((line for line, _ in lines if line), "")[:LONGEST_EXCERPT]
-    _, at, line = min(found, key=lambda each: each[0])
+    code: tuple[str, int] | None = None
+    for text, is_code in _lines(section.text):
+        if _first(words, text) < 0:
+            continue
+        line = _without_marks(text)
+        at = _first(words, line)
+        if at >= 0 and not is_code:
+            return _around(line, at)
+        if at >= 0 and code is None:
+            code = line, at
+    if code is not None:
+        return _around(*code)
+    return next((line for text, _ in _lines(section.text) if (line := _without_marks(text))), "")[:LONGEST_EXCERPT]
+
+
+def _around(line: str, at: int) -> str:
+    """A line, shortened around a place in it."""
     start = max(0, min(at - LONGEST_EXCERPT // 3, len(line) - LONGEST_EXCERPT))
     end = start + LONGEST_EXCERPT
     return f"{'… ' if start else ''}{line[start:end].strip()}{' …' if end < len(line) else ''}"
+
+
+def _without_marks(line: str) -> str:
+    return _MARKS.sub("", line).strip("| ")
 
 
 def _lines(text: str) -> Iterator[tuple[str, bool]]:
@@ -166,7 +200,8 @@ def _lines(text: str) -> Iterator[tuple[str, bool]]:
 
 def _first(words: Sequence[str], line: str) -> int:
     """Where the first of some words begins in a line; -1 if there is none."""
-    return min((at for word in words if (at := line.lower().find(word)) >= 0), default=-1)
+    lower = line.lower()
+    return min((at for word in words if (at := lower.find(word)) >= 0), default=-1)
 
 
 def list_for_programs(book: Mapping[str, BookPage], base_url: str) -> str:

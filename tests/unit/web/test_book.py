@@ -18,7 +18,16 @@ from pkgrepo.gateway.refusals import HELP, STATUSES
 from pkgrepo.management.api.openapi import api_page
 from pkgrepo.management.app import EVERY_TABLE
 from pkgrepo.management.repositories.reference import configuration_page
-from pkgrepo.web.book import LAST, BookPage, anchor_of, find_sections, load_book, sections_of, with_anchors
+from pkgrepo.web.book import (
+    LAST,
+    MOST_WORDS,
+    BookPage,
+    anchor_of,
+    find_sections,
+    load_book,
+    sections_of,
+    with_anchors,
+)
 from tests.support.added_formats import ADDED
 from tests.support.browser import Browser
 from tests.support.commands_page import commands_page
@@ -135,6 +144,14 @@ def test_all_words_are_found_and_titles_come_first_and_lists_last() -> None:
     assert names[0] == "quotas"
     assert sorted(names, key=lambda each: each in LAST) == names
     assert found("freeze xyzzy-nowhere") == found(" ") == []
+
+
+def test_of_a_query_a_few_different_words_are_looked_for() -> None:
+    text = "# T\n\n" + " ".join(f"word{n}" for n in range(MOST_WORDS))
+    sections = list(sections_of(BookPage("a", "T", text)))
+    known = " ".join(f"word{n}" for n in range(MOST_WORDS) for _ in range(9))
+    assert len(find_sections(sections, f"{known} unknown")) == 1
+    assert find_sections(sections, f"unknown {known}") == []
 
 
 def test_an_excerpt_is_one_line_around_a_word_without_marks() -> None:
