@@ -19,6 +19,7 @@ from difflib import unified_diff
 from pathlib import Path
 
 import click
+import msgspec
 from attrs import field, frozen
 
 from pkgrepo.client.printer import Printer
@@ -111,8 +112,10 @@ def plan_undo(state: State, server: str, repository: str, tools: Sequence[str]) 
                 kept.remove(change)
         made = bool(ours) and not ours[0].existed and not kept and not others
         wanted = None if made and not (now or "").strip() else now
-        mode = ours[0].mode if not kept else None
+        mode = ours[0].mode if not kept and not others else None
         remaining = tuple(each for each in here if each in others or each in kept)
+        if others and not kept:
+            remaining = _inherited(remaining, ours[0], is_first=here[0] in ours)
         planned.append(Planned(path, names, found, wanted, private=False, mode=mode, changes=remaining))
     return planned, told
 
@@ -192,6 +195,14 @@ def _planned(state: State, server: str, repository: str, path: Path, tools: tupl
     changes = (*remaining, *([change] if change.hunks else []))
     is_first = not before
     return Planned(path, tools, found, wanted, private=file.private, mode=None, changes=changes, is_first=is_first)
+
+
+def _inherited(changes: Sequence[Change], undone_one: Change, *, is_first: bool) -> tuple[Change, ...]:
+    """The changes that remain, of which the first knows the mode of the file before, and whether the file was made."""
+    first, *rest = changes
+    mode = undone_one.mode if first.mode is None else first.mode
+    existed = undone_one.existed if is_first else first.existed
+    return msgspec.structs.replace(first, mode=mode, existed=existed), *rest
 
 
 def _edited(file: ToolFile, text: str, mark: str) -> str:

@@ -210,3 +210,28 @@ def test_a_file_that_changes_while_one_is_asked_is_not_written(machine: Machine)
     with pytest.raises(Conflict, match="changed while you were asked"):
         apply(planned)
     assert path.read_text() == "other=1\n"
+
+
+def test_a_file_stays_private_until_no_token_is_left_in_it(machine: Machine) -> None:
+    [npm] = [each for each in TOOLS if each.name == "npm"]
+    path = machine.home / ".npmrc"
+    path.write_text("audit=false\n")
+    path.chmod(0o644)
+    machine.write(npm, evolve(WISH, scope="@one"))
+    other = evolve(WISH, url=f"{SERVER}/repositories/main/other", scope="@two", token="tok-two")
+    machine.write(npm, other, "main/other")
+    assert machine.undo() == []
+    assert "tok-one" not in path.read_text()
+    assert "tok-two" in path.read_text()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert machine.undo("main/other") == []
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("audit=false\n", 0o644)
+
+
+def test_a_file_that_was_made_for_two_repositories_is_removed_with_the_last(machine: Machine) -> None:
+    [npm] = [each for each in TOOLS if each.name == "npm"]
+    machine.write(npm, evolve(WISH, scope="@one"))
+    machine.write(npm, evolve(WISH, url=f"{SERVER}/repositories/main/other", scope="@two"), "main/other")
+    assert machine.undo() == []
+    assert machine.undo("main/other") == []
+    assert (machine.files(), machine.state.changes) == ({}, [])
