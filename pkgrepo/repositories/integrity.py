@@ -195,6 +195,12 @@ class FirstReads:
         if store.has_files and not self._is_compared(locator):
             await self._flight.run(locator, partial(self._compare, store, storage_id, locator))
 
+    def look_again(self, store: IBlobStore, storage_id: int, locator: str) -> None:
+        """Have a copy compared that was not found, or is too short, whether or not it was compared before."""
+        if store.has_files and locator:
+            self._compared[_drawn_in(locator) % PLACES] = 0
+            spawn(_alone(self.check(store, storage_id, locator)), "a stored file is missing, or cannot be read")
+
     async def check_whole(self, store: IBlobStore, storage_id: int, locator: str, data: bytes) -> None:
         """
         The same for bytes that were read; if they are not the whole copy that is read once more.

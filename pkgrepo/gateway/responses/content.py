@@ -143,7 +143,7 @@ class Files:
             store = await self._stores.of(self._registry.storage(storage_id))
             if store.has_files:
                 gate = partial(self._first_reads.gate, store, storage_id, locator)
-                return Content(size, open=partial(_open, store, locator), gate=gate)
+                return Content(size, open=partial(self._open, store, storage_id, locator), gate=gate)
             addresses = store.addresses
             elsewhere = None
             if addresses is not None and size >= addresses.least_size:
@@ -158,9 +158,13 @@ class Files:
         :raises BlobMissing: the storage has lost them, or has others
         """
         store = await self._stores.of(self._registry.storage(storage_id))
-        data: bytes = await store.open(locator).read(0, size)
-        if len(data) != size:
-            raise BlobMissing(locator)
+        try:
+            data: bytes = await store.open(locator).read(0, size)
+            if len(data) != size:
+                raise BlobMissing(locator)
+        except BlobMissing:
+            self._first_reads.look_again(store, storage_id, locator)
+            raise
         await self._first_reads.check_whole(store, storage_id, locator, data)
         return data
 
@@ -198,6 +202,16 @@ class Files:
             return await pool(look, await self.read(storage_id, blob.locator, blob.size))
         store = await self._checked(storage_id, blob.locator)
         return await pool(_look_and_close, await store.open(blob.locator).as_file(), look)
+
+    def _open(self, store: IBlobStore, storage_id: int, locator: str) -> int:
+        try:
+            descriptor: int | None = store.open(locator).descriptor()
+            if descriptor is None:
+                raise BlobMissing(locator)
+        except BlobMissing:
+            self._first_reads.look_again(store, storage_id, locator)
+            raise
+        return descriptor
 
     async def _checked(self, storage_id: int, locator: str) -> IBlobStore:
         """The store of a copy that was compared with its digest."""
@@ -242,13 +256,6 @@ def _with_cache_control(headers: Fields, value: bytes) -> Fields:
     if any(name == b"Cache-Control" for name, _ in headers):
         return headers
     return ((b"Cache-Control", value), *headers)
-
-
-def _open(store: IBlobStore, locator: str) -> int:
-    descriptor: int | None = store.open(locator).descriptor()
-    if descriptor is None:
-        raise BlobMissing(locator)
-    return descriptor
 
 
 def _deliver(store: IBlobStore, locator: str, consumer: IConsumer, start: int, end: int) -> Awaitable[None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -19,6 +21,19 @@ from tests.support.timeouts import TIMEOUT_S, polled
 pytestmark = [pytest.mark.server, pytest.mark.folder("services of buckets compare bytes themselves")]
 
 SIZES = (100_002, 600_000, 30_000_000)  # sent in one piece, and in several, and compared meanwhile
+
+
+LOST_SIZES = (10_000, 200_000)  # read into memory, and sent from the file
+
+
+def lose_bytes(data: DataFolder) -> None:
+    """Remove the copies that are all of one letter, or cut them to half."""
+    for copy in data.copies().values():
+        content = copy.read_bytes()
+        if content and not content.strip(b"l"):
+            copy.unlink()
+        elif content and not content.strip(b"s"):
+            os.truncate(copy, len(content) // 2)
 
 
 def change_bytes(data: DataFolder) -> None:
@@ -59,7 +74,11 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[dict[str
             polled(lambda name=name: client.get(f"/api/repository/main%2F{name}-mirror/packages").json["items"])
         for size in SIZES:
             assert client.put(f"/repositories/main/raw-own/{size}.bin", b"%d" % size * (size // 6)).status == 201
+        for size in LOST_SIZES:
+            assert client.put(f"/repositories/main/raw-own/lost/{size}.bin", b"l" * size).status == 201
+            assert client.put(f"/repositories/main/raw-own/short/{size}.bin", b"s" * size).status == 201
         stop_in_step(server, data)
+        lose_bytes(data)
         change_bytes(data)
         yield files, HttpClient(start(settings).url, AUTH)
 
@@ -100,3 +119,23 @@ def test_a_large_one_is_never_whole(changed: tuple[dict[str, bytes], HttpClient]
     except requests.RequestException:
         return  # the connection ended before the last byte
     assert reply.status_code == 500
+
+
+@pytest.mark.parametrize("size", LOST_SIZES)
+@pytest.mark.parametrize("how", ["lost", "short"])
+def test_one_that_is_lost_or_cut_is_known_to_be_so_from_its_first_read_on(
+    changed: tuple[dict[str, bytes], HttpClient], size: int, how: str
+) -> None:
+    _, client = changed
+    url = f"{client.url}/repositories/main/raw-own/{how}/{size}.bin"
+
+    def suspects() -> int:
+        said = client.get("/readyz").json["checks"]["stored bytes"]
+        return sum(int(each) for each in re.findall(r"(\d+) blobs", said))
+
+    before = suspects()
+    try:
+        assert requests.get(url, auth=AUTH, timeout=TIMEOUT_S).status_code == 500
+    except requests.RequestException:
+        assert how == "short"  # the connection ended before the last byte
+    polled(lambda: suspects() > before)

@@ -206,6 +206,17 @@ async def test_a_file_stays_open_while_a_thread_reads_it(
     assert (seen[1], seen[0].closed) == (False, True)
 
 
+async def test_one_that_was_compared_and_is_lost_since_is_looked_at_again(world: RepositoryServices) -> None:
+    reads = Reads(world, (await add_blob(world, BODY)).locator)
+    await reads.check()
+    reads.path.unlink()
+    await reads.check()
+    assert reads.told == []
+    reads.first_reads.look_again(reads.store, 1, reads.locator)
+    await world.pools.wait_idle()
+    assert [locator for _, locator, _ in reads.told] == [reads.locator]
+
+
 async def test_of_long_copies_few_are_read_at_once_and_those_first_that_had_the_least() -> None:
     turns, running, order = Turns(), dict[str, Deferred[bool]](), list[str]()
 
