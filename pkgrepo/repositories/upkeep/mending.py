@@ -13,11 +13,10 @@ from typing import Final
 from attrs import frozen
 from twisted.logger import Logger
 
-from pkgrepo.errors import PkgrepoError
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.model import BlobInfo, Storage
-from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
-from pkgrepo.repositories.integrity import Damage
+from pkgrepo.repositories.context import FAILURES, MaintenanceContext, MaintenanceWork, reason_of
+from pkgrepo.repositories.integrity import Damage, find_damage
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.blobs.gc import BlobReference, blob_references
 
@@ -26,7 +25,7 @@ from .blob_copies import BlobRepair, Spares, no_spares
 log = Logger()
 
 USERS: Final = 20  # files, and images, whose copies of a blob are tried
-MOST: Final = 500  # damaged blobs of a storage that are tried at a time
+PAGE: Final = 100
 
 
 @frozen
@@ -70,16 +69,28 @@ class Mender(MaintenanceWork):
             log_damage(storage, info, found)
 
     async def try_again(self, storage: Storage) -> int:
-        """Replace those that are known to be damaged, as far as their bytes are found by now. Returns how many."""
-        mended = 0
-        for info in await self._catalog.scan(blobs.list_suspects, storage.id, MOST):
-            store = await self._stores.of(storage)
-            users = await self._catalog.scan(blob_references, storage.id, info.sha256, USERS)
-            try:
-                mended += await self._repair.replace(storage, store, info, users)
-            except PkgrepoError as error:
-                log.warn("blob {sha256} was not replaced: {reason}", sha256=info.sha256, reason=str(error))
+        """
+        Look once more at those that are known to be damaged, and replace them, as far as their bytes are found by now.
+
+        Returns how many are sound again.
+        """
+        mended, after = 0, b""
+        while some := await self._catalog.scan(blobs.list_suspects, storage.id, after, PAGE):
+            for info in some:
+                try:
+                    mended += await self._is_sound_again(storage, info)
+                except FAILURES as error:
+                    log.warn("blob {sha256} was not replaced: {reason}", sha256=info.sha256, reason=reason_of(error))
+            after = bytes.fromhex(some[-1].sha256)
         return mended
+
+    async def _is_sound_again(self, storage: Storage, info: BlobInfo) -> bool:
+        store = await self._stores.of(storage)
+        if await find_damage(self._pools, store, info.locator, info.sha256) is None:
+            await self._catalog.write(blobs.set_verified, storage.id, [info.sha256], self._clock.now_ms())
+            return True
+        users = await self._catalog.scan(blob_references, storage.id, info.sha256, USERS)
+        return await self._repair.replace(storage, store, info, users)
 
 
 def log_damage(storage: Storage, info: BlobInfo, found: Damaged) -> None:

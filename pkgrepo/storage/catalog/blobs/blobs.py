@@ -184,9 +184,14 @@ def set_verified(tx: Transaction, storage_id: int, sha256s: Sequence[str], now_m
         )
 
 
-def list_suspects(r: Reader, storage_id: int, limit: int) -> list[BlobInfo]:
-    """Some blobs of a storage whose bytes are known to be missing or damaged."""
-    return every(r, to_info, f"{_BLOB} WHERE storage_id = ? AND state = 'suspect' LIMIT ?", (storage_id, limit))
+def list_suspects(r: Reader, storage_id: int, after: bytes, limit: int) -> list[BlobInfo]:
+    """A page, as in ``list_blobs``, of the blobs of a storage whose bytes are known to be missing or damaged."""
+    return every(
+        r,
+        to_info,
+        f"{_BLOB} WHERE storage_id = ? AND state = 'suspect' AND sha256 > ? ORDER BY sha256 LIMIT ?",
+        (storage_id, after, limit),
+    )
 
 
 def count_suspects(r: Reader, storage_id: int) -> int:

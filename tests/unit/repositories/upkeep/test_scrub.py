@@ -12,6 +12,7 @@ from twisted.internet.task import Clock as ReactorClock
 
 from pkgrepo.errors import StorageFailed
 from pkgrepo.interfaces import IBlobStore
+from pkgrepo.repositories.upkeep import mending
 from pkgrepo.repositories.upkeep.mending import Mender
 from pkgrepo.repositories.upkeep.scrub import DAY_MS, EVERY_S, PART, Mending, Scrub
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
@@ -169,3 +170,17 @@ async def test_what_this_process_cannot_read_is_passed_over(
     await scrub.run_once()
     assert read(world) == [second.sha256]
     assert state(world, first.sha256) == "live"
+
+
+async def test_all_that_are_marked_are_tried_and_those_that_are_sound_are_served_again(
+    world: Any, clock: StillClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mending, "PAGE", 2)
+    context = evolve(world.context, clock=clock)
+    infos = [await add_blob(world, b"blob %d" % n) for n in range(7)]
+    for each in infos:
+        await world.catalog.write(blobs.mark_suspect, world.storage.id, each.sha256, each.locator)
+    for each in infos[:3]:
+        damage(world.root / "blobs" / each.locator)
+    assert await Mender(context).try_again(world.storage) == 4
+    assert [state(world, each.sha256) for each in infos] == ["suspect"] * 3 + ["live"] * 4
