@@ -15,7 +15,7 @@ LONGEST: Final = 64 * 1024  # bytes of a text that are read; that of the GPL has
 MOST_FILES: Final = 50  # of an archive that are read; what is in further ones is not known
 LONGEST_NAME: Final = 100  # characters of a name; what is longer is a text
 
-_SEPARATORS: Final = re.compile(r"\s+(?:OR|AND|WITH)\s+|[()/,;]+")
+_SEPARATORS: Final = re.compile(r" (?:OR|AND|WITH) |[()/,;]+")
 _NOTHING: Final = frozenset({"", "the", "license", "licence", "software", "version", "v", "only"})
 _NAMES: Final = re.compile(r"[a-z0-9.+]+")
 _NOTICE: Final = re.compile(r"notice", re.IGNORECASE)
@@ -75,8 +75,9 @@ def licences_declared(texts: Iterable[str]) -> Iterator[str]:
 
 
 def names_in(expression: str) -> list[str]:
-    """The licences in an SPDX expression, or in a free text."""
-    return [each.strip() for each in _SEPARATORS.split(expression) if each.strip()]
+    """The licences in an SPDX expression, or in a free text, of whatever length."""
+    plain = " ".join(expression.split())  # a pattern for many blanks takes seconds where there are thousands
+    return [each.strip() for each in _SEPARATORS.split(plain) if each.strip()]
 
 
 def new_licences(before: Iterable[str], after: Iterable[str]) -> list[str]:

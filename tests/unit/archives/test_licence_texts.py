@@ -11,6 +11,7 @@ from pkgrepo.archives.licence_texts import (
     licence_of,
     licences_declared,
     licences_of_file,
+    names_in,
     new_licences,
 )
 
@@ -103,3 +104,11 @@ def test_another_licence_is_new_and_another_spelling_is_not(
     before: list[str], after: list[str], new: list[str]
 ) -> None:
     assert new_licences(before, after) == new
+
+
+def test_any_number_of_blanks_separates_names_in_time_that_is_proportional() -> None:
+    blanks = " " * 500_000  # a pattern that looks for the end of them from each of them takes half an hour
+    assert names_in(f"MIT{blanks}OR{blanks}Apache{blanks}2.0{blanks}") == ["MIT", "Apache 2.0"]
+    assert names_in(f"\tMIT\n AND\tISC;{blanks}") == ["MIT", "ISC"]
+    text = f"SPDX-License-Identifier: MIT{blanks[:60_000]}OR ISC"
+    assert [*licences_of_file("LICENSE", text.encode())] == ["MIT", "ISC"]
