@@ -136,6 +136,8 @@ class ImageContents:
         for layer in layers:
             chain = chain_of(chain, layer)
             known: FileFacts | None = await self._services.catalog.look(find_inside, _named(chain))
+            if known is not None and known.contents == LOCKED:
+                raise Invalid(f"the layer {layer} was read before, and cannot be read")
             if known is not None and known.shape is not None:
                 programs = known.shape.programs
                 continue
@@ -148,7 +150,11 @@ class ImageContents:
         blob = await self._blob(target, layer)
         info, storage_id = BlobInfo(blob.sha256, blob.size, blob.locator, {}), target.repository.storage_id
         read = partial(programs_with, name=f"the layer {layer}", below=below)
-        programs = await self._services.files.inspect(self._services.pools.inside, storage_id, info, read)
+        try:
+            programs = await self._services.files.inspect(self._services.pools.inside, storage_id, info, read)
+        except Invalid:  # which may have taken seconds, and would again for each image that has it
+            await self._note(_named(chain), UNKNOWN)
+            raise
         await self._note(_named(chain), FileFacts(shape=Shape(programs=programs)))
         return programs
 

@@ -312,3 +312,22 @@ async def test_of_an_image_whose_configuration_names_no_layers_it_is_not_known(m
     await set_rules(mirrors, RULE)
     refused = await mirrors.get("app/manifests/odd", name)
     assert (refused.status, "what it has inside is not known" in sentence(refused)) == (403, True)
+
+
+async def test_a_layer_that_cannot_be_read_is_read_once_for_all_images(
+    mirrors: Mirrors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, real = [], contents.programs_with
+
+    def counted(content: int | bytes, name: str, below: Any) -> tuple[str, ...]:
+        read.append(name)
+        return real(content, name, below)
+
+    monkeypatch.setattr(contents, "programs_with", counted)
+    one, other = (make_image("odd", architecture=each, settings=USER, more_layers=[b"none"]) for each in ("a", "b"))
+    name = await fill(mirrors, "mirror", one=one, other=other)
+    await set_rules(mirrors, RULE)
+    for each in ("one", "other"):
+        refused = await mirrors.get(f"app/manifests/{each}", name)
+        assert (refused.status, "what it has inside is not known" in sentence(refused)) == (403, True)
+    assert len(read) == len({*read}) == 2
