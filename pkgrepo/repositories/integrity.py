@@ -13,7 +13,6 @@ import hashlib
 import os
 from array import array
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
@@ -21,6 +20,8 @@ from typing import Any, Final
 
 from attrs import frozen
 from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from pkgrepo.concurrency.pools import DiskQueue, Pools
 from pkgrepo.concurrency.services import spawn
@@ -29,6 +30,8 @@ from pkgrepo.errors import BlobMissing, PkgrepoError
 from pkgrepo.interfaces import IBlobStore
 from pkgrepo.repositories.context import FAILURES, reason_of
 from pkgrepo.storage.blobs.durability import forget_pages
+
+log = Logger()
 
 PIECE: Final = 1024 * 1024  # bytes read at once
 PIECES: Final = 8  # that one turn of a thread reads, in some 6 ms
@@ -177,11 +180,20 @@ class FirstReads:
         self._flight: SingleFlight[str, None] = SingleFlight(cancel_unawaited=True)
 
     def gate(self, store: IBlobStore, storage_id: int, locator: str) -> HeldEnd | None:
-        """What holds back the end of a copy that is sent, while it is compared; None if it was."""
+        """
+        What holds back the end of a copy that is sent, while it is compared; None if it was.
+
+        :raises PkgrepoError: it cannot be opened once more, so that nothing of it is to be sent
+        """
         if self._is_compared(locator):
             return None
         check = partial(self.check, store, storage_id, locator)
-        spawn(_alone(check()), "a stored file could not be compared with its digest")
+        begun: Deferred[None] = Deferred.fromCoroutine(check())  # opens it at once
+        if begun.called and isinstance(begun.result, Failure):
+            refused = begun.result
+            begun.addErrback(lambda _: None)
+            refused.raiseException()
+        spawn(_alone(begun), "a stored file could not be compared with its digest")
         return HeldEnd(partial(self._is_compared, locator), check)
 
     async def check(self, store: IBlobStore, storage_id: int, locator: str) -> None:
@@ -256,9 +268,13 @@ async def _awaited(work: Awaitable[None]) -> None:
 
 
 async def _alone(work: Awaitable[None]) -> None:
-    """Wait for work of which damage was told already."""
-    with suppress(BlobMissing):
+    """Wait for work of which damage was told already; what cannot be read now is compared by the next who read it."""
+    try:
         await work
+    except BlobMissing:
+        pass
+    except PkgrepoError as error:
+        log.warn("a stored file could not be compared with its digest: {reason}", reason=str(error))
 
 
 def _sha256_in(locator: str) -> str:

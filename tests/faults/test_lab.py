@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from tests.lab.faults.checks import Checker
 from tests.lab.faults.ledger import Item, Ledger
@@ -32,7 +33,7 @@ def test_what_is_lost_changed_or_there_again_is_told(tmp_path: Path) -> None:
     with running(tmp_path) as server:
         publisher, items = Publisher(server.url, AUTH), dict[str, Item]()
         publisher.create(REPOSITORIES["python"], "python")
-        for name in ("lost", "changed", "back", "fine", "open"):
+        for name in ("lost", "changed", "rotten", "back", "fine", "open"):
             item = Item("python", name, "1.0")
             ledger.begin("publish", item)
             items[name] = item.published(publisher.publish("python", name, "1.0"))
@@ -40,8 +41,9 @@ def test_what_is_lost_changed_or_there_again_is_told(tmp_path: Path) -> None:
         ledger.end("delete", items["back"], there=False)  # which is not so
         ledger.begin("delete", items["open"])
         publisher.ask("DELETE", place_of(items["lost"]))
+        ledger.end("publish", evolve(items["changed"], sha256="0" * 64), there=True)  # which is not so, either
         data = DataFolder(tmp_path / "data")
-        [copy] = [path for path in data.copies().values() if items["changed"].sha256 in path.as_posix()] or [None]
+        [copy] = [path for path in data.copies().values() if items["rotten"].sha256 in path.as_posix()] or [None]
         assert copy is not None
         copy.chmod(0o644)
         copy.write_bytes(copy.read_bytes()[:-1] + b"x")
@@ -50,6 +52,7 @@ def test_what_is_lost_changed_or_there_again_is_told(tmp_path: Path) -> None:
         assert found == {
             "lost": "lost: it was acknowledged, and is answered with 404",
             "changed": "it has other bytes than those that were acknowledged",
+            "rotten": "it is answered with 500",
             "back": "it was deleted, and is there",
         }
         indexed = {each.item.name: each.why for each in checker.check_indexes(ledger.states())}

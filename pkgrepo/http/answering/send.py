@@ -182,7 +182,11 @@ def _send_content(
     if content.open is not None:
         fd = content.open()
         if content.gate is not None:
-            growing = content.gate()
+            try:
+                growing = content.gate()
+            except BaseException:
+                os.close(fd)
+                raise
         if growing is not None and growing.available(end) >= end:
             growing.close()
             growing = None
