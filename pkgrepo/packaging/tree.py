@@ -31,19 +31,24 @@ _PLATFORMS = ("manylinux_2_34_x86_64", "manylinux_2_28_x86_64", "manylinux_2_17_
 # The models of AWS's services that the client of buckets loads: S3, and those that give out credentials.
 _SERVICES = frozenset({"s3", "sts", "sso", "sso-oidc", "signin"})
 # zstandard has its functions twice, and takes these with PyPy alone. Of ldaptor only messages and filters are used,
-# which need no passlib; readmes are written as HTML. Of apsw only the module in C is used, with tokenizers of SQLite.
-# What is bound by cffi is compiled, so that nothing parses C; of Werkzeug nothing but routes and errors is used.
+# which need no passlib; readmes are written as HTML, and include nothing; times of buckets are in UTC. Of apsw only the
+# module in C is used, with tokenizers of SQLite. What is bound by cffi is compiled, so that nothing parses C; of
+# Werkzeug nothing but routes and errors is used.
 _UNUSED = (
     *(f"apsw/{name}" for name in ("sqlite_extra_binaries", "fts_test_strings", "tests")),
     *(f"apsw/{name}.py" for name in ("ext", "fts5", "fts5aux", "fts5query", "shell", "speedtest", "unicode")),
     "apsw/_unicode.cpython-311-x86_64-linux-gnu.so",
+    "dateutil/zoneinfo/dateutil-zoneinfo.tar.gz",
+    "docutils/parsers/rst/include",
     *(f"docutils/writers/{name}" for name in ("latex2e", "odf_odt", "s5_html", "xetex")),
     "ldaptor/_scripts",
     "ldaptor/samba",
     "passlib",
     "pycparser",
     *(f"twisted/{name}" for name in ("conch", "mail", "names", "pair", "positioning", "trial", "words")),
-    *(f"twisted/plugins/twisted_{name}.py" for name in ("conch", "mail", "names", "trial", "words")),
+    *(f"twisted/plugins/twisted_{name}.py" for name in ("conch", "ftp", "mail", "names", "trial", "words")),
+    *(f"twisted/protocols/{name}.py" for name in ("ftp", "sip")),
+    "twisted/internet/iocpreactor",
     "werkzeug/debug",
     "zstandard/_cffi.cpython-311-x86_64-linux-gnu.so",
 )

@@ -159,7 +159,9 @@ def test_a_missing_copy_is_found_and_affects_no_other_file(run, filled):
     assert py.get("/packages/demo_pkg-1.0.tar.gz").status == 200
     content = make_sdist("other", "1.0", pad=500_000)[1]
     polled(lambda: py.get("/packages/other/1.0/other-1.0.tar.gz").body == content)  # by the server itself
-    assert pkgrepo(filled, "verify").returncode == 0
+    stop_in_step(server, filled)
+    healed = pkgrepo(filled, "verify")
+    assert healed.returncode == 0, healed.stderr
 
 
 def test_a_damaged_layout_is_found_and_repaired(filled):
