@@ -67,7 +67,8 @@ def test_refusals_have_a_sentence_and_an_exit_code(admin, stranger):
         2, "repo", "create", "main/x", "--format", "npm", "--upstream", "https://a.example", "--member", "main/node"
     )
     refused = stranger.refused(4, "repo", "create", "main/x", "--format", "npm", "--url", stranger.url)
-    assert refused == 'pkgrepo: authentication required; "pkgrepo login" gets a token'
+    page = "(see /ui/docs/permissions#access-tokens there)"
+    assert refused == f'pkgrepo: authentication required; "pkgrepo login" gets a token {page}'
     assert admin.run("repo", "nonsense").returncode == 2
 
 
