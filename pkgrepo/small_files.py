@@ -13,6 +13,8 @@ import secrets
 import stat
 from pathlib import Path
 
+import msgspec
+
 OWNER_ONLY = 0o600
 _CLOEXEC = getattr(os, "O_CLOEXEC", 0)  # Windows passes no descriptors on
 
@@ -35,6 +37,16 @@ def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:
     finally:
         draft.unlink(missing_ok=True)
     fsync_path(path.parent)
+
+
+def replace_private_json(path: Path, value: object) -> None:
+    """
+    Replace a file, or make it with its folder, by a value as JSON, which only the owner can read.
+
+    :raises OSError: it cannot be written, and is unchanged
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    replace_file(path, msgspec.json.format(msgspec.json.encode(value)) + b"\n", OWNER_ONLY)
 
 
 def fsync_path(path: Path) -> None:

@@ -29,7 +29,7 @@ from attrs import field, frozen
 
 from pkgrepo.client.http import check_token, parse_address, read_token
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.small_files import OWNER_ONLY, replace_file
+from pkgrepo.small_files import replace_private_json
 
 DEFAULT: Final = "default"  # the name of the profile that the first login makes
 
@@ -113,8 +113,7 @@ def read_profiles(path: Path) -> Profiles:
 
 def write_profiles(path: Path, profiles: Profiles) -> None:
     """Replace the file. :raises OSError: it cannot be written, and is unchanged"""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    replace_file(path, msgspec.json.format(msgspec.json.encode(profiles)) + b"\n", OWNER_ONLY)
+    replace_private_json(path, profiles)
 
 
 @frozen

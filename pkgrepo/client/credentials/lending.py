@@ -20,7 +20,7 @@ import msgspec
 
 from pkgrepo.client.profiles import Profile, Profiles, find_profiles_file, read_profiles
 from pkgrepo.errors import PkgrepoError
-from pkgrepo.small_files import OWNER_ONLY, replace_file
+from pkgrepo.small_files import replace_private_json
 
 LIFETIME: Final = timedelta(hours=12)
 LEFT: Final = timedelta(hours=2)  # of a token that is still handed out: a long build
@@ -124,7 +124,7 @@ def keep_lent(path: Path, name: str, lent: Lent | None) -> Lent | None:
     if lent is not None:
         found[name] = lent
     if before is not None or lent is not None:
-        replace_file(path, msgspec.json.format(msgspec.json.encode(found)) + b"\n", OWNER_ONLY)
+        replace_private_json(path, found)
     return before
 
 

@@ -21,7 +21,7 @@ import msgspec
 
 from pkgrepo.client.profiles import find_profiles_file
 from pkgrepo.errors import Conflict, Invalid
-from pkgrepo.small_files import OWNER_ONLY, private_opener, replace_file
+from pkgrepo.small_files import private_opener, replace_private_json
 
 LEFT: Final = timedelta(days=1)  # a token that ends sooner is replaced
 
@@ -101,8 +101,7 @@ def read_state(path: Path) -> State:
 
 def write_state(path: Path, state: State) -> None:
     """Replace the file. :raises OSError: it cannot be written, and is unchanged"""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    replace_file(path, msgspec.json.format(msgspec.json.encode(state)) + b"\n", OWNER_ONLY)
+    replace_private_json(path, state)
 
 
 @contextmanager
