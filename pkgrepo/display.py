@@ -47,13 +47,20 @@ def plural(count: int, one: str, many: str = "") -> str:
 
 def age(at: datetime, now: datetime) -> str:
     """How long ago a time was, or how long until it comes."""
+    count, unit, is_past = since(at, now)
+    if not count:
+        return "just now" if is_past else "in a moment"
+    text = f"{count} {unit}{'' if count == 1 else 's'}"
+    return f"{text} ago" if is_past else f"in {text}"
+
+
+def since(at: datetime, now: datetime) -> tuple[int, str, bool]:
+    """How many of the largest unit are between two times, and whether ``at`` is not later; 0 for less than a minute."""
     seconds = (now - at).total_seconds()
     for unit_s, name in _AGES:
-        count = int(abs(seconds) // unit_s)
-        if count:
-            text = f"{count} {name}{'' if count == 1 else 's'}"
-            return f"{text} ago" if seconds > 0 else f"in {text}"
-    return "just now" if seconds >= 0 else "in a moment"
+        if count := int(abs(seconds) // unit_s):
+            return count, name, seconds > 0
+    return 0, "minute", seconds >= 0
 
 
 def duration(length: timedelta) -> str:

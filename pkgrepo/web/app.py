@@ -25,7 +25,7 @@ from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
 from pkgrepo.model import ANONYMOUS
 from pkgrepo.web import api, docs, jobs, webhooks
-from pkgrepo.web.account import login, profile, second_factor
+from pkgrepo.web.account import language, login, profile, second_factor
 from pkgrepo.web.administration import (
     groups,
     hosts,
@@ -49,7 +49,7 @@ from .rendering.readme import Readmes
 from .tables import PageRoute, PageTable
 
 ROOMS = (
-    *(login, second_factor, profile),
+    *(login, second_factor, profile, language),
     *(home, repositories, packages, images, stages, trash, projects),
     *(server, users, tokens, groups, quotas, hosts),
     *(forms_of_repositories, publishers, imports, retention, policy),
@@ -138,6 +138,7 @@ class WebApp:
 
     async def _form(self, visit: Visit, route: PageRoute) -> Response:
         request, form, parts = visit.request, Form({}), None
+        visit.then = route.then
         self._access.check_origin(request)
         if route.file:
             request.csrf, parts = await read_file_form(request)  # the format identifies the caller again

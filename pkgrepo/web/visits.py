@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Mapping
+from functools import cached_property
 from typing import Any, Final
-from urllib.parse import parse_qs, quote, urlencode
+from urllib.parse import parse_qs, quote, unquote, urlencode
 
 from attrs import Factory, define, field
 from markupsafe import Markup
@@ -23,7 +24,7 @@ from pkgrepo.http.responses import NO_STORE, Fields, Refusal, Response
 from pkgrepo.management.api.access_rules import Decided
 from pkgrepo.management.api.dispatch import Dispatcher
 from pkgrepo.model import Identity
-from pkgrepo.web.rendering.filters import sentence
+from pkgrepo.web.rendering.languages import Language
 from pkgrepo.web.rendering.pages import PageRenderer
 from pkgrepo.web.rendering.readme import Readmes
 
@@ -32,6 +33,8 @@ CSRF_LENGTH: Final = 200  # bytes that are read of it
 MOST_FIELDS: Final = 500  # the largest form has a field for each action in some dozen repositories
 URLENCODED: Final = b"application/x-www-form-urlencoded"
 PREFIX = CONSOLE
+# A path of this console; "//" and a backslash would lead to another host. Browsers send all other characters encoded.
+_HERE: Final = re.compile(rf"{PREFIX}(/[\w.~%@:+,;=!$&'()*-]*)*(\?[\w.~%@:+,;=!$&'()*/?-]*)?", re.ASCII)
 _PARAMETER: Final = re.compile(r"<(?:path:)?(\w+)>")
 
 
@@ -111,13 +114,14 @@ def _at(parameters: Mapping[str, str]) -> dict[str, str]:
     return at
 
 
-@define(eq=False)
+@define(eq=False, slots=False)
 class Visit:
     """
     A request for a page by ``identity``. ``readmes`` renders Markdown and the like.
 
     ``at`` are the parameters of the page's path; with ``storage`` and ``name`` also the ``repository`` that they name.
-    A page that is shown again since a form was refused has the sentence as ``error``, and the form as ``sent``.
+    A page that is shown again since a form was refused has the sentence as ``error``, the form as ``sent``, and as
+    ``then`` the path at which the page is found without the form.
     """
 
     request: Request
@@ -129,7 +133,18 @@ class Visit:
     _formats: Mapping[str, Format]
     error: str = ""
     sent: Form = Factory(lambda: Form({}))
+    then: str = ""
     _decided: Decided | None = None
+
+    @cached_property
+    def language(self) -> Language:
+        """The language of the page."""
+        return self._renderer.language_of(self.request)
+
+    @property
+    def languages(self) -> Mapping[str, Language]:
+        """All languages, by their codes."""
+        return self._renderer.languages
 
     @property
     def first_format(self) -> str:
@@ -216,6 +231,11 @@ class Visit:
         target: bytes = self.request.uri
         return target.decode("ascii", "replace")
 
+    @property
+    def again(self) -> str:
+        """The address at which this page is found once more; of what a form has made, that of the page before."""
+        return self.here if self.request.method == b"GET" else PREFIX + self.filled(self.then or "/")
+
     def with_query(self, **changes: str) -> str:
         """The address of this page with other query parameters; one that is empty is left out."""
         pairs = {
@@ -227,7 +247,7 @@ class Visit:
 
     def refusal(self, refusal: Refusal, title: str) -> Response:
         """The page of a request that is refused."""
-        values = {"title": title, "sentence": sentence(refusal.sentence), "help": help_page(refusal.code)}
+        values = {"title": title, "sentence": refusal.sentence, "help": help_page(refusal.code)}
         headers = refusal_headers(refusal, None)
         return self.page("refusal.html", status=refusal.status, headers=headers, **values)
 
@@ -239,7 +259,7 @@ class Visit:
         """
         status = status or (422 if self.error else 200)
         values |= {"visit": self, "token": self.token, "error": self.error}
-        return self._renderer.answer(self.request, template, values, status=status, headers=headers)
+        return self._renderer.answer(self.request, self.language, template, values, status=status, headers=headers)
 
     def filled(self, path: str, **parameters: str) -> str:
         """A path in which names in angle brackets are ``parameters``, or those of this page, each one segment."""
@@ -250,6 +270,12 @@ class Visit:
         """Send the browser to another page, a path below ``/ui`` that is ``filled`` (303: RFC 9110 section 15.4.4)."""
         location = (self.base_url + PREFIX + self.filled(path, **parameters)).encode("ascii")
         return Response(303, headers=((b"Location", location), *NO_STORE, *headers))
+
+    def go_back(self, target: str, headers: Fields = ()) -> Response:
+        """Show the page of the console at an address that a form has brought; the first one if it is none of ours."""
+        if is_elsewhere(target) or not _HERE.fullmatch(target):
+            target = f"{PREFIX}/"
+        return self.redirect(target.removeprefix(PREFIX), headers=headers)
 
     async def start_job(self, operation: str, query: Mapping[str, Any] | None = None, **fields: Any) -> Response:
         """Start a job by an operation, and show its page; or that of the one that runs already."""
@@ -265,6 +291,12 @@ class Visit:
         """Send the browser to the page of the job whose address in the API is the Location of an answer."""
         location = dict(headers)[b"Location"].decode("ascii")
         return self.redirect("/admin/jobs/<job>", job=location.rpartition("/")[2])
+
+
+def is_elsewhere(target: str) -> bool:
+    """Whether a path could lead out of the folder in which it begins, or to another host."""
+    # Browsers resolve "." and "..", also encoded ones (URL Standard section 4.4).
+    return "//" in target or bool({".", ".."} & set(unquote(target.partition("?")[0]).split("/")))
 
 
 def parameters_of(path: str) -> list[str]:

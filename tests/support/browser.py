@@ -28,6 +28,7 @@ class Page:
     text: str = ""
     links: list[str] = Factory(list)
     forms: dict[str, dict[str, str]] = Factory(dict)  # fields with their values, by the action of the form
+    languages: dict[str, str] = Factory(dict)  # the fields of the form that every page has at its foot
 
 
 class _Reader(HTMLParser):
@@ -89,6 +90,7 @@ class _Reader(HTMLParser):
     def close(self) -> None:
         super().close()
         self.page.text = " ".join(" ".join(self._texts).split())
+        self.page.languages = self.page.forms.pop("/ui/language", {})
 
 
 class Browser:

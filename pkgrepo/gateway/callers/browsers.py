@@ -13,6 +13,8 @@ SAFE_METHODS: Final = (b"GET", b"HEAD")
 SECURE_NAME: Final = b"__Host-pkgrepo"
 PLAIN_NAME: Final = b"pkgrepo_session"
 LOGIN_SUFFIX: Final = b"_login"
+LANGUAGE_NAME: Final = b"pkgrepo_language"  # of no secret, so that one name is enough
+LANGUAGE_AGE_S: Final = 365 * 86400
 LONGEST: Final = 4096  # bytes of a Cookie field that is looked at
 
 
@@ -50,6 +52,17 @@ def login_cookie(request: Request) -> bytes | None:
 def login_cookie_field(request: Request, value: bytes, max_age_s: int) -> tuple[bytes, bytes]:
     """The Set-Cookie field that binds a login to the browser, or removes it with an empty value and an age of zero."""
     return _field(request, _name(request) + LOGIN_SUFFIX, value, max_age_s)
+
+
+def chosen_language(request: Request) -> str | None:
+    """The code of the language in which this browser reads the console, as it was chosen; not yet validated."""
+    found = _cookie(request, LANGUAGE_NAME)
+    return None if found is None else found.decode("ascii", "replace")
+
+
+def language_cookie_field(request: Request, code: str) -> tuple[bytes, bytes]:
+    """The Set-Cookie field that keeps a choice for a year."""
+    return _field(request, LANGUAGE_NAME, code.encode("ascii"), LANGUAGE_AGE_S)
 
 
 def shows_page(request: Request) -> bool:

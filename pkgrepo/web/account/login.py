@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from typing import Any, Final
-from urllib.parse import unquote
 
 from pkgrepo.errors import (
     AuthenticationFailed,
@@ -24,11 +23,7 @@ from pkgrepo.http.responses import NO_STORE, Response
 from pkgrepo.model import Action
 from pkgrepo.web.rendering.tokens import sentence_of
 from pkgrepo.web.tables import PageTable
-from pkgrepo.web.visits import PREFIX, Form, Visit
-
-# A path of this console; "//" and a backslash would lead to another host. Browsers send all other characters encoded.
-_HERE: Final = re.compile(rf"{PREFIX}(/[\w.~%@:+,;=!$&'()*-]*)*(\?[\w.~%@:+,;=!$&'()*/?-]*)?", re.ASCII)
-
+from pkgrepo.web.visits import Form, Visit, is_elsewhere
 
 _NPM_LOGIN: Final = re.compile(r"/repositories/[\w.~%-]+/[\w.~%-]+/-/v1/login\?session=[\w.~%-]+", re.ASCII)
 WRONG: Final = "The user name or the password is wrong."
@@ -202,16 +197,12 @@ async def install(visit: Visit, form: Form) -> Response:
 
 
 def _go_on(visit: Visit, target: str, begun: Response) -> Response:
-    """Show the page to which a login was to lead; the first page of the console if the target is no page of ours."""
-    # Browsers resolve "." and "..", also encoded ones (URL Standard section 4.4).
-    parts = unquote(target.partition("?")[0]).split("/")
+    """Show the page to which a login was to lead, or go on with the login of npm."""
     cookies = _cookies(begun)
-    if "//" in target or {".", ".."} & set(parts):
-        target = ""
-    if _NPM_LOGIN.fullmatch(target):
+    if _NPM_LOGIN.fullmatch(target) and not is_elsewhere(target):
         location = (visit.base_url + target).encode("ascii")
         return Response(303, headers=((b"Location", location), *NO_STORE, *cookies))
-    return visit.redirect(target.removeprefix(PREFIX) if _HERE.fullmatch(target) else "/", headers=cookies)
+    return visit.go_back(target, cookies)
 
 
 def _cookies(answer: Response) -> tuple[tuple[bytes, bytes], ...]:

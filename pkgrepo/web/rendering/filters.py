@@ -58,25 +58,25 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:].rstrip(".") + "." if text else ""
 
 
-def when(at: datetime | None, now: datetime | None = None) -> Markup:
-    """How long ago a time was, as a ``time`` element whose title is the exact time."""
+def when(at: datetime | None, now: datetime | None = None, write: Callable[..., str] = age) -> Markup:
+    """How long ago a time was, as a ``time`` element whose title is the exact time; ``write`` writes ages."""
     if at is None:
         return Markup("–")
     exact = at.astimezone(UTC)
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
         exact.isoformat(timespec="seconds"),
         exact.strftime("%Y-%m-%d %H:%M:%S UTC"),
-        age(exact, now or datetime.now(UTC)),
+        write(exact, now or datetime.now(UTC)),
     )
 
 
-def time_with_age(at: datetime, now: datetime | None = None) -> Markup:
+def time_with_age(at: datetime, now: datetime | None = None, write: Callable[..., str] = age) -> Markup:
     """A date with the time of day, and the age beside it."""
     exact = at.astimezone(UTC)
     return Markup('<time datetime="{}">{} <span class="age">{}</span></time>').format(
         exact.isoformat(timespec="seconds"),
         exact.strftime("%Y-%m-%d %H:%M:%S"),
-        age(exact, now or datetime.now(UTC)),
+        write(exact, now or datetime.now(UTC)),
     )
 
 
@@ -126,10 +126,15 @@ def mark(text: str, query: str) -> Markup:
     )
 
 
+def noun(count: int, one: str, many: str = "") -> str:
+    """The noun of a number that stands beside it."""
+    return one if count == 1 else many or one + "s"
+
+
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     each.__name__: each
     for each in (
-        *(size, number, plural, sentence, plain, brief, mark),
+        *(size, number, plural, noun, sentence, plain, brief, mark),
         *(when, time_with_age, duration, lasting, latency),
         *(browser, segment, path, shell, foldable),
     )

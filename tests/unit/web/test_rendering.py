@@ -12,7 +12,8 @@ from pkgrepo.web.rendering.pages import Assets, PageRenderer
 
 
 def test_templates_are_read_before_an_upgrade_replaces_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    environment = PageRenderer(Assets())._environment
+    renderer = PageRenderer(Assets())
+    environment = renderer._environment(renderer.languages["en"])
 
     def replaced(*_: Any, **__: Any) -> Any:
         raise FileNotFoundError("it is of another version")
@@ -20,7 +21,7 @@ def test_templates_are_read_before_an_upgrade_replaces_them(monkeypatch: pytest.
     with monkeypatch.context() as patch:
         for name in ("open", "read_text", "read_bytes"):
             patch.setattr(Path, name, replaced)
-        names = environment.list_templates()
+        names = environment.loader.list_templates()
         assert {"frame.html", "repositories/frame.html"} & {*names}
         for each in names:
             environment.get_template(each)
