@@ -1,9 +1,9 @@
 """
 The languages of the console: which one a request wants, and what is written in it.
 
-The text of templates and of Python is English. Other languages have a catalog each, ``console.po`` (the PO format of GNU
-gettext) in ``web/languages``, whose messages are the English texts: in templates as ``rendering/marking.py`` finds them,
-in Python those in calls of L{marked}, L{counted}, and of the methods ``text`` and ``plural`` of a L{Language}. A message
+The text of templates and of Python is English. Other languages have a catalog each, ``console.po`` (the PO format of
+GNU gettext) in ``web/languages``, whose messages are the English texts: in templates as ``marking.py`` finds them, in
+Python those in calls of L{marked}, L{counted}, and of the methods ``text`` and ``counted`` of a L{Language}. A message
 that a catalog lacks is written in English.
 
 Catalogs hold words alone. What is put into them is escaped as everywhere, and so are they.
@@ -51,13 +51,19 @@ def counted(one: str, many: str) -> tuple[str, str]:
 
 
 AGES: Final = {  # in the past and in the future
-    "year": (counted("%(number)s year ago", "%(number)s years ago"), counted("in %(number)s year", "in %(number)s years")),
+    "year": (
+        counted("%(number)s year ago", "%(number)s years ago"),
+        counted("in %(number)s year", "in %(number)s years"),
+    ),
     "month": (
         counted("%(number)s month ago", "%(number)s months ago"),
         counted("in %(number)s month", "in %(number)s months"),
     ),
     "day": (counted("%(number)s day ago", "%(number)s days ago"), counted("in %(number)s day", "in %(number)s days")),
-    "hour": (counted("%(number)s hour ago", "%(number)s hours ago"), counted("in %(number)s hour", "in %(number)s hours")),
+    "hour": (
+        counted("%(number)s hour ago", "%(number)s hours ago"),
+        counted("in %(number)s hour", "in %(number)s hours"),
+    ),
     "minute": (
         counted("%(number)s minute ago", "%(number)s minutes ago"),
         counted("in %(number)s minute", "in %(number)s minutes"),
@@ -242,7 +248,7 @@ def choose_language(languages: Mapping[str, Language], chosen: str | None, accep
     The field is read as RFC 9110, section 12.5.4 says, and ranges are looked up by RFC 4647, section 3.4; English is
     the language of those who want none of ours.
     """
-    if chosen in languages:
+    if chosen is not None and chosen in languages:
         return languages[chosen]
     first = next(iter(languages.values()))
     best, quality = first, 0.0

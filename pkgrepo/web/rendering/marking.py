@@ -3,8 +3,8 @@ Which texts of a template are translated, and what of them a translator sees.
 
 The text of a template is translated as it stands, like that of implicit translation in Chameleon: no author marks it,
 so that none is forgotten. What is not text for people says so as HTML does, by ``translate="no"`` (HTML standard,
-section 3.2.6.4), or is code. L{with_marks} puts ``trans`` around each text in the source of a template; the extension
-L{Translation} makes of it the text as it is written, or where the language of a page is another one, its translation.
+section 3.2.6.4), or is code. L{with_marks} puts ``trans`` around each text in the source of a template, of which
+``translation.py`` makes the text as it is written, or where the language of a page is another one, its translation.
 
 =======================================  ====================================================
 in the template                          what a translator sees
@@ -22,15 +22,10 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from types import CodeType
-from typing import Any, ClassVar, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from attrs import frozen
-from jinja2 import BaseLoader, Environment, Template, nodes
-from jinja2.exceptions import TemplateNotFound, TemplateSyntaxError
-from jinja2.ext import Extension
-from jinja2.parser import Parser
 
 _JINJA: Final = r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}"
 _TOKEN: Final = re.compile(
@@ -44,10 +39,14 @@ _ATTRIBUTE: Final = re.compile(
     re.S,
 )
 _PIECE: Final = re.compile(rf"({_JINJA})", re.S)
-_INLINE: Final = frozenset("a abbr b code em i kbd q samp small span strong sub sup time".split())
-_OPAQUE: Final = frozenset("pre script style svg textarea".split())
-_CODE: Final = frozenset("code kbd samp".split())
-_TRANSLATED: Final = frozenset("title aria-label placeholder alt label data-label data-confirm data-say".split())
+_INLINE: Final = frozenset(
+    {"a", "abbr", "b", "code", "em", "i", "kbd", "q", "samp", "small", "span", "strong", "sub", "sup", "time"}
+)
+_OPAQUE: Final = frozenset({"pre", "script", "style", "svg", "textarea"})
+_CODE: Final = frozenset({"code", "kbd", "samp"})
+_TRANSLATED: Final = frozenset(
+    {"title", "aria-label", "placeholder", "alt", "label", "data-label", "data-confirm", "data-say"}
+)
 _BUTTON: Final = re.compile(r"type=\"(submit|button|reset)\"")
 # Macros and functions that make a picture or a tag beside a text, and are no part of it.
 _APART: Final = re.compile(r"\{\{-?\s*(icon|format_icon|kind|visibility|vulnerable|spark|share|bars|token)\(")
@@ -55,7 +54,27 @@ _SEPARATOR: Final = re.compile(r"(\s*·\s*)")
 _EXAMPLE: Final = re.compile(r"\S*(?:[/*:@=]|\.\w)\S*")  # an address, a file or a pattern
 _WORD: Final = re.compile(r"[^\W\d_]+(?:[-.][^\W_]+)*")
 _NAMES: Final = frozenset(
-    "pkgrepo npm SHA-256 SHA-512 API JSON URL HTTP TLS OpenAPI SBOM ms s h x min KiB MiB GiB".split()
+    {
+        "pkgrepo",
+        "npm",
+        "SHA-256",
+        "SHA-512",
+        "API",
+        "JSON",
+        "URL",
+        "HTTP",
+        "TLS",
+        "OpenAPI",
+        "SBOM",
+        "ms",
+        "s",
+        "h",
+        "x",
+        "min",
+        "KiB",
+        "MiB",
+        "GiB",
+    }
 )
 
 
@@ -95,7 +114,10 @@ def with_marks(source: str) -> str:
 
 
 def _tokens(source: str) -> list[_Token]:
-    found = [_Token(str(each.lastgroup if each.lastgroup != "name" else "tag"), each[0], (each["name"] or "").lower()) for each in _TOKEN.finditer(source)]
+    found = [
+        _Token(str(each.lastgroup if each.lastgroup != "name" else "tag"), each[0], (each["name"] or "").lower())
+        for each in _TOKEN.finditer(source)
+    ]
     if "".join(each.source for each in found) != source:
         raise ValueError("the template is no HTML")
     return found
@@ -120,41 +142,52 @@ def _end(tokens: Sequence[_Token], at: int) -> int:
 def _marked(run: Sequence[_Token]) -> str:
     """A run of texts, values and elements within a line."""
     pairs = _pairs(run)
-    lone = [at for at, each in enumerate(run) if each.kind == "tag" and at not in pairs]
-    if lone:  # its other end is beyond a statement
-        return _marked(run[: lone[0]]) + _with_attributes(run[lone[0]]) + _marked(run[lone[0] + 1 :])
+    lone = next((at for at, each in enumerate(run) if each.kind == "tag" and at not in pairs), None)
+    if lone is not None:  # its other end is beyond a statement
+        return _marked(run[:lone]) + _with_attributes(run[lone]) + _marked(run[lone + 1 :])
+    inner = _without_what_is_beside(run)
+    if len(inner) < len(run):
+        at = next((at for at, each in enumerate(run) if inner and each is inner[0]), len(run))
+        return _source(run[:at]) + _marked(inner) + _source(run[at + len(inner) :])
+    if (parts := _separated(run)) is not None:
+        before, sign, after = parts
+        return _marked(before) + sign + _marked(after)
+    return _trans(run) if is_text(_own_text(run)) else _elements(run, pairs)
+
+
+def _without_what_is_beside(run: Sequence[_Token]) -> Sequence[_Token]:
     start, end = 0, len(run)
     while start < end and _is_beside(run[start]):
         start += 1
     while start < end and _is_beside(run[end - 1]):
         end -= 1
-    if start or end < len(run):
-        before, after = ("".join(each.source for each in part) for part in (run[:start], run[end:]))
-        return before + (_marked(run[start:end]) if start < end else "") + after
-    if not run:
-        return ""
-    if (parts := _separated(run)) is not None:
-        before, sign, after = parts
-        return _marked(before) + sign + _marked(after)
-    depth, own = 0, ""
+    return run[start:end]
+
+
+def _source(run: Sequence[_Token]) -> str:
+    return "".join(each.source for each in run)
+
+
+def _own_text(run: Sequence[_Token]) -> str:
+    """The text of a run that is in no element."""
+    depth, own = 0, []
     for each in run:
         if each.kind == "tag":
             depth += -1 if each.closes else 1
         elif each.kind == "text" and not depth:
-            own += f" {each.source}"
-    if is_text(own):
-        return _trans(run)
+            own.append(each.source)
+    return " ".join(own)
+
+
+def _elements(run: Sequence[_Token], pairs: Mapping[int, int]) -> str:
+    """A run without a text of its own: the texts in its elements."""
     made, at = [], 0
     while at < len(run):
         last = pairs.get(at, at)
-        if last == at:
-            made.append(run[at].source)
-        else:
+        made.append(_with_attributes(run[at]))
+        if last > at:
             inner = run[at + 1 : last]
-            plain = run[at].name in _CODE
-            made.append(_with_attributes(run[at]))
-            made.append("".join(each.source for each in inner) if plain else _marked(inner))
-            made.append(run[last].source)
+            made += [_source(inner) if run[at].name in _CODE else _marked(inner), run[last].source]
         at = last + 1
     return "".join(made)
 
@@ -237,162 +270,3 @@ def _marked_value(text: str) -> str:
         else:
             run.append(_Token("value" if each.startswith("{{") else "text", each))
     return "".join(made) + _marked(run)
-
-
-class Translation(Extension):
-    """
-    ``{% trans %}`` with ``{% tag %}`` in it, as L{with_marks} writes them.
-
-    The environment has the ``language``: a text is written as it stands where that is ``source``, and else is what
-    ``language.fill`` makes of the message and of what it leaves open, by name.
-    """
-
-    tags: ClassVar[set[str]] = {"trans"}
-
-    def parse(self, parser: Parser) -> nodes.Node:
-        """A text, up to its ``endtrans``."""
-        lineno = next(parser.stream).lineno
-        parser.stream.expect("block_end")
-        message, names, opened = "", dict[str, nodes.Expr](), list[str]()
-        written: list[nodes.Node] = []
-        for part in _parts(parser):
-            if isinstance(part, str):
-                message += html.unescape(part)
-                written.append(nodes.TemplateData(part, lineno=lineno))
-            elif isinstance(part, nodes.Expr):
-                name = _free(_name_of(part), names)
-                names[name] = part
-                message += f"%({name})s"
-                written.append(part)
-            else:
-                tag, inner = part
-                name = f"/{opened.pop()}" if tag == "/" else _free(tag, names)
-                if tag != "/":
-                    opened.append(name)
-                names[name] = _joined(inner)
-                message += f"<{name}>"
-                written += inner
-        message = " ".join(message.split())
-        pairs = [nodes.Pair(nodes.Const(name), value) for name, value in names.items()]
-        language = nodes.EnvironmentAttribute("language")
-        filled = nodes.Call(
-            nodes.Getattr(language, "fill", "load"), [nodes.Const(message), nodes.Dict(pairs)], [], None, None
-        )
-        made = nodes.If(
-            nodes.Getattr(language, "is_source", "load"),
-            list(_as_output(written)),
-            [],
-            [nodes.Output([filled])],
-        )
-        return made.set_lineno(lineno, override=False)
-
-
-def _parts(parser: Parser) -> Iterator[str | nodes.Expr | tuple[str, list[nodes.Node]]]:
-    """Texts, expressions, and tags with their names."""
-    stream = parser.stream
-    while True:
-        token = next(stream)
-        match token.type:
-            case "data":
-                yield token.value
-            case "variable_begin":
-                yield parser.parse_tuple(with_condexpr=True)
-                stream.expect("variable_end")
-            case "block_begin" if stream.skip_if("name:endtrans"):
-                return
-            case "block_begin" if stream.skip_if("name:tag"):
-                name = stream.expect("string").value
-                yield name, parser.parse_statements(("name:endtag",), drop_needle=True)
-                stream.expect("block_end")
-            case _:
-                raise TemplateSyntaxError(f"no {token.value!r} is in a text", token.lineno)
-
-
-def _as_output(written: Sequence[nodes.Node]) -> Iterator[nodes.Node]:
-    """Statements that write each part, as few as there can be."""
-    pending = list[nodes.Expr]()
-    for each in written:
-        if isinstance(each, nodes.Output):
-            pending += each.nodes
-        elif isinstance(each, nodes.Expr):
-            pending.append(each)
-        else:
-            if pending:
-                yield nodes.Output(pending)
-            pending = []
-            yield each
-    if pending:
-        yield nodes.Output(pending)
-
-
-def _joined(inner: Sequence[nodes.Node]) -> nodes.Expr:
-    """What statements of a tag write, as an expression."""
-    parts: list[nodes.Expr] = [nodes.MarkSafe(nodes.Const(""))]
-    for each in inner:
-        match each:
-            case nodes.Output():
-                parts += [nodes.MarkSafe(nodes.Const(part.data)) if isinstance(part, nodes.TemplateData) else part for part in each.nodes]
-            case nodes.If():
-                parts.append(_chosen([(each.test, each.body), *((one.test, one.body) for one in each.elif_)], each.else_))
-            case _:
-                raise TemplateSyntaxError("a tag in a text has conditions alone", each.lineno)
-    return nodes.Concat(parts)
-
-
-def _chosen(cases: Sequence[tuple[nodes.Expr, list[nodes.Node]]], rest: list[nodes.Node]) -> nodes.Expr:
-    if not cases:
-        return _joined(rest)
-    (test, body), *others = cases
-    return nodes.CondExpr(test, _joined(body), _chosen(others, rest))
-
-
-def _name_of(value: nodes.Node) -> str:
-    """What a value is called: the last word of an expression."""
-    match value:
-        case nodes.Name(name=name) | nodes.Getattr(attr=name):
-            return name.strip("_")
-        case nodes.Filter(node=nodes.Node() as inner, name=name):
-            return name if name in ("length", "count") else _name_of(inner)
-        case nodes.Getitem(arg=nodes.Const(value=str() as name)) if name.isidentifier():
-            return name
-        case nodes.Getitem(node=inner):
-            return _name_of(inner)
-        case nodes.Call(node=nodes.Name(name="_"), args=[inner, *_]):  # the translation of a word
-            return _name_of(inner)
-        case nodes.Call(node=inner):
-            return _name_of(inner)
-        case nodes.CondExpr(expr1=inner):
-            return _name_of(inner)
-        case nodes.Concat(nodes=parts):
-            return next((name for each in parts if (name := _name_of(each)) != "value"), "value")
-        case _:
-            return "value"
-
-
-def _free(name: str, taken: dict[str, Any]) -> str:
-    """A name, with a number if it is taken."""
-    number, made = 1, name
-    while made in taken:
-        number += 1
-        made = f"{name}{number}"
-    return made
-
-
-class MarkedTemplates(BaseLoader):
-    """Loads templates by name from their ``sources``; each is compiled once for the environments of all languages."""
-
-    def __init__(self, sources: Mapping[str, str]) -> None:
-        self._sources = sources
-        self._codes: dict[str, CodeType] = {}
-
-    def load(self, environment: Environment, name: str, globals: MutableMapping[str, Any] | None = None) -> Template:
-        """The template. :raises TemplateNotFound: none has this name"""
-        if name not in self._codes:
-            if name not in self._sources:
-                raise TemplateNotFound(name)
-            self._codes[name] = environment.compile(with_marks(self._sources[name]), name, name)
-        return environment.template_class.from_code(environment, self._codes[name], environment.make_globals(globals))
-
-    def list_templates(self) -> list[str]:
-        """The names of all."""
-        return sorted(self._sources)

@@ -128,7 +128,7 @@ class PageRenderer:
     @cached_property
     def _templates(self) -> BaseLoader:
         # A server without visitors of its console saves 20 ms of its start, and 5 MB.
-        from pkgrepo.web.rendering.marking import MarkedTemplates  # noqa: PLC0415
+        from pkgrepo.web.rendering.translation import MarkedTemplates  # noqa: PLC0415
 
         return MarkedTemplates(self._sources)
 
@@ -142,7 +142,7 @@ class PageRenderer:
     def _make_environment(self, language: Language) -> Environment:
         from jinja2 import Environment, StrictUndefined  # noqa: PLC0415
 
-        from pkgrepo.web.rendering.marking import Translation  # noqa: PLC0415
+        from pkgrepo.web.rendering.translation import Translation  # noqa: PLC0415
 
         environment = Environment(
             loader=self._templates,

@@ -1,0 +1,184 @@
+"""
+The extension of Jinja that translates the texts of templates, where ``marking.py`` has put ``trans`` around them.
+
+A text is written as it stands where a page is in the language of the source, at no cost. Templates are compiled once
+for all languages, and each language has an environment of its own.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from types import CodeType
+from typing import Any, cast
+
+from jinja2 import BaseLoader, Environment, Template, nodes
+from jinja2.exceptions import TemplateNotFound, TemplateSyntaxError
+from jinja2.ext import Extension
+from jinja2.parser import Parser
+
+from pkgrepo.web.rendering.marking import with_marks
+
+
+class Translation(Extension):
+    """
+    ``{% trans %}`` with ``{% tag %}`` in it, as L{with_marks} writes them.
+
+    The environment has the ``language``: a text is written as it stands where that is ``source``, and else is what
+    ``language.fill`` makes of the message and of what it leaves open, by name.
+    """
+
+    tags = {"trans"}
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        """A text, up to its ``endtrans``."""
+        lineno = next(parser.stream).lineno
+        parser.stream.expect("block_end")
+        message, names, opened = "", dict[str, nodes.Expr](), list[str]()
+        written: list[nodes.Node] = []
+        for part in _parts(parser):
+            if isinstance(part, str):
+                message += html.unescape(part)
+                written.append(nodes.TemplateData(part, lineno=lineno))
+            elif isinstance(part, nodes.Expr):
+                name = _free(_name_of(part), names)
+                names[name] = part
+                message += f"%({name})s"
+                written.append(part)
+            else:
+                tag, inner = part
+                name = f"/{opened.pop()}" if tag == "/" else _free(tag, names)
+                if tag != "/":
+                    opened.append(name)
+                names[name] = _joined(inner)
+                message += f"<{name}>"
+                written += inner
+        message = " ".join(message.split())
+        pairs = [nodes.Pair(nodes.Const(name), value) for name, value in names.items()]
+        language = nodes.EnvironmentAttribute("language")
+        filled = nodes.Call(
+            nodes.Getattr(language, "fill", "load"), [nodes.Const(message), nodes.Dict(pairs)], [], None, None
+        )
+        made = nodes.If(
+            nodes.Getattr(language, "is_source", "load"),
+            list(_as_output(written)),
+            [],
+            [nodes.Output([filled])],
+        )
+        return made.set_lineno(lineno, override=False)
+
+
+def _parts(parser: Parser) -> Iterator[str | nodes.Expr | tuple[str, list[nodes.Node]]]:
+    """Texts, expressions, and tags with their names."""
+    stream = parser.stream
+    while True:
+        token = next(stream)
+        match token.type:
+            case "data":
+                yield token.value
+            case "variable_begin":
+                yield parser.parse_tuple(with_condexpr=True)
+                stream.expect("variable_end")
+            case "block_begin" if stream.skip_if("name:endtrans"):
+                return
+            case "block_begin" if stream.skip_if("name:tag"):
+                name = stream.expect("string").value
+                yield name, parser.parse_statements(("name:endtag",), drop_needle=True)
+                stream.expect("block_end")
+            case _:
+                raise TemplateSyntaxError(f"no {token.value!r} is in a text", token.lineno)
+
+
+def _as_output(written: Sequence[nodes.Node]) -> Iterator[nodes.Node]:
+    """Statements that write each part, as few as there can be."""
+    pending = list[nodes.Expr]()
+    for each in written:
+        if isinstance(each, nodes.Output):
+            pending += each.nodes
+        elif isinstance(each, nodes.Expr):
+            pending.append(each)
+        else:
+            if pending:
+                yield nodes.Output(pending)
+            pending = []
+            yield each
+    if pending:
+        yield nodes.Output(pending)
+
+
+def _joined(inner: Sequence[nodes.Node]) -> nodes.Expr:
+    """What statements of a tag write, as an expression."""
+    parts: list[nodes.Expr] = [nodes.MarkSafe(nodes.Const(""))]
+    for each in inner:
+        match each:
+            case nodes.Output():
+                parts += [
+                    nodes.MarkSafe(nodes.Const(part.data)) if isinstance(part, nodes.TemplateData) else part
+                    for part in each.nodes
+                ]
+            case nodes.If():
+                parts.append(
+                    _chosen([(each.test, each.body), *((one.test, one.body) for one in each.elif_)], each.else_)
+                )
+            case _:
+                raise TemplateSyntaxError("a tag in a text has conditions alone", each.lineno)
+    return nodes.Concat(parts)
+
+
+def _chosen(cases: Sequence[tuple[nodes.Node, list[nodes.Node]]], rest: list[nodes.Node]) -> nodes.Expr:
+    if not cases:
+        return _joined(rest)
+    (test, body), *others = cases
+    return nodes.CondExpr(cast("nodes.Expr", test), _joined(body), _chosen(others, rest))
+
+
+def _name_of(value: nodes.Node) -> str:  # noqa: PLR0911 - one return for each kind of expression
+    """What a value is called: the last word of an expression."""
+    match value:
+        case nodes.Name(name=name) | nodes.Getattr(attr=name):
+            return name.strip("_")
+        case nodes.Filter(node=nodes.Node() as inner, name=name):
+            return name if name in ("length", "count") else _name_of(inner)
+        case nodes.Getitem(arg=nodes.Const(value=str() as name)) if name.isidentifier():
+            return name
+        case nodes.Getitem(node=inner):
+            return _name_of(inner)
+        case nodes.Call(node=nodes.Name(name="_"), args=[inner, *_]):  # the translation of a word
+            return _name_of(inner)
+        case nodes.Call(node=inner):
+            return _name_of(inner)
+        case nodes.CondExpr(expr1=inner):
+            return _name_of(inner)
+        case nodes.Concat(nodes=parts):
+            return next((name for each in parts if (name := _name_of(each)) != "value"), "value")
+        case _:
+            return "value"
+
+
+def _free(name: str, taken: dict[str, Any]) -> str:
+    """A name, with a number if it is taken."""
+    number, made = 1, name
+    while made in taken:
+        number += 1
+        made = f"{name}{number}"
+    return made
+
+
+class MarkedTemplates(BaseLoader):
+    """Loads templates by name from their ``sources``; each is compiled once for the environments of all languages."""
+
+    def __init__(self, sources: Mapping[str, str]) -> None:
+        self._sources = sources
+        self._codes: dict[str, CodeType] = {}
+
+    def load(self, environment: Environment, name: str, globals: MutableMapping[str, Any] | None = None) -> Template:
+        """The template. :raises TemplateNotFound: none has this name"""
+        if name not in self._codes:
+            if name not in self._sources:
+                raise TemplateNotFound(name)
+            self._codes[name] = environment.compile(with_marks(self._sources[name]), name, name)
+        return environment.template_class.from_code(environment, self._codes[name], environment.make_globals(globals))
+
+    def list_templates(self) -> list[str]:
+        """The names of all."""
+        return sorted(self._sources)
