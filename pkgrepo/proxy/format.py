@@ -58,7 +58,8 @@ class MemberParts:
     ``top`` may still name. ``refused`` says why nothing is shown where rules hide the versions of all repositories.
     ``at_ms`` is the time of the view that they are for, also if ``top`` is that of now; None for none. ``withheld`` are
     versions that rules hide in any member and none shows, in the parts of the first member and for a format that
-    ``names_withheld``.
+    ``names_withheld``. ``held`` are the fragments of the versions that rules hide in this member, by their texts, in a
+    form that ``lists_held``.
     """
 
     top: Mapping[str, Any]
@@ -68,6 +69,34 @@ class MemberParts:
     refused: str = ""
     at_ms: int | None = None
     withheld: Withheld | None = None
+    held: Mapping[str, Sequence[Fragment]] = Factory(dict)
+
+
+@frozen(order=True)
+class HeldFragment:
+    """The fragment of a version that a rule hides, the text of the version, and a line that says why."""
+
+    fragment: Fragment
+    version: str
+    why: str
+
+
+def held_fragments(members: Sequence[MemberParts]) -> list[HeldFragment]:
+    """
+    The fragments of versions that rules hide and no member shows, in order; of several with one key the first.
+
+    A version is the same in all its spellings: one that another member shows is not among them.
+    """
+    said = {} if members[0].withheld is None else members[0].withheld.lines
+    shown = {sort for member in members for sort, _ in member.versions}
+    shown.update(each.sort for member in members for found in member.fragments.values() for each in found)
+    chosen: dict[str, HeldFragment] = {}
+    for member in members:
+        for text, found in member.held.items():
+            for each in found if text in said else ():
+                if each.sort not in shown:
+                    chosen.setdefault(each.key, HeldFragment(each, text, said[text]))
+    return sorted(chosen.values())
 
 
 def merge_fragments(members: Sequence[MemberParts], kind: str) -> list[bytes]:
@@ -207,7 +236,8 @@ class Proxied:
     where documents have the metadata of a version, such as its licence; None if none has any. ``own_facts`` is how
     files tell what these do not. ``drilled`` makes harmless packages for drills; None where no incident is known.
     Documents of a format that ``names_withheld`` have a place for versions that rules hide, and why, from which clients
-    do not take them.
+    do not take them. Those in the forms that it ``lists_held`` have their fragments, marked so that clients choose none
+    unless they are asked for exactly this version.
     """
 
     document_request: Callable[[str], DocumentRequest]
@@ -227,3 +257,4 @@ class Proxied:
     own_facts: OwnFacts = OwnFacts()
     drilled: Drilled | None = None
     names_withheld: bool = False
+    lists_held: frozenset[str] = frozenset()

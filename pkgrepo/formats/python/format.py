@@ -11,7 +11,7 @@ from pkgrepo.formats.python.configuration import CONFIGURATIONS
 from pkgrepo.formats.python.drilled import DRILLED
 from pkgrepo.formats.python.imported import IMPORTED
 from pkgrepo.formats.python.index.indexing import KINDS, index_project, make_index, read_parts, rewind, splice
-from pkgrepo.formats.python.index.pages import JSON_PAGE
+from pkgrepo.formats.python.index.pages import HELD_PAGE, JSON_PAGE
 from pkgrepo.formats.python.index.project_json import newest, read_listed
 from pkgrepo.formats.python.index.project_lists import NAME_LISTS, PROJECT_LISTS, MergedLists
 from pkgrepo.formats.python.index.requests import IndexCaches
@@ -114,6 +114,7 @@ def python() -> Format:
             containers=Containers(container_of=container_of, read_out=read_out, without=without_metadata),
             own_facts=OwnFacts(data=frozenset({"licences"}), read=read_own, described_by=described_by, main_of=main_of),
             drilled=DRILLED,
+            lists_held=frozenset({HELD_PAGE}),
         ),
         restore_documents=restored_document_of(page_question, restore_page),
         probes=index_probes,

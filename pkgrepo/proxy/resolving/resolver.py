@@ -333,10 +333,12 @@ class Resolver:
             member, _, hidden = found[0]
             refused = refusal_of_newest(repository, member.repository, state.package, hidden)
             state, parts = evolve(state, refused=refused), [evolve(each, refused=str(refused)) for each in parts]
-        elif why and self._formats[repository.format].names_withheld:
+        format_ = self._formats[repository.format]
+        if why and (form in format_.lists_held or (format_.names_withheld and state.refused is None)):
             parts[0] = evolve(parts[0], withheld=_withheld(repository, state.package, found))
-        splice = partial(self._formats[repository.format].splice, key, form, state.serial, parts)
-        few = sum(len(each) for part in parts for each in part.fragments.values()) <= FEW
+        splice = partial(format_.splice, key, form, state.serial, parts)
+        joined = [each for part in parts for found in (part.fragments, part.held) for each in found.values()]
+        few = sum(map(len, joined)) <= FEW
         return splice() if few else await self._pools.cpu(splice), state
 
     async def _all_parts(
@@ -371,7 +373,10 @@ class Resolver:
         section, document = member.request.section, member.held.document
         amend = partial(_without_lacking, format_, document.route, document.meta.get(LACKING, {}))
         parts, hidden = await self.read(
-            member, lambda file: _upstream_parts(file, section, read_kinds, judge, document.route, amend)
+            member,
+            lambda file: _upstream_parts(
+                file, section, read_kinds, judge, document.route, amend, lists_held=form in format_.lists_held
+            ),
         )
         await self._note_hidden(member, key, hidden, trace)
         return parts, hidden
@@ -446,8 +451,20 @@ def hosted_parts(
     every = parts.versions or sorted_texts(reader, package.id)
     shown = [pair for pair in every if pair[1] not in versions]
     hidden = {text: (verdict, None) for text, verdict in versions.items()}
-    parts = evolve(parts, fragments=fragments, versions=shown, hidden=frozenset(versions))
+    held = _held_parts(parts, versions) if form in format_.lists_held else {}
+    parts = evolve(parts, fragments=fragments, versions=shown, hidden=frozenset(versions), held=held)
     return parts if at_ms is None else format_.rewind(reader, package, parts, form, at_ms), hidden
+
+
+def _held_parts(parts: MemberParts, hidden: Collection[str]) -> Mapping[str, Sequence[Fragment]]:
+    """The fragments of some versions, by their texts."""
+    found: dict[str, list[Fragment]] = {}
+    texts = {sort: text for sort, text in parts.versions if text in hidden}
+    for fragments in parts.fragments.values():
+        for each in fragments:
+            if each.sort in texts:
+                found.setdefault(texts[each.sort], []).append(each)
+    return found
 
 
 def _without_lacking(format_: Proxied, route: str, lacking: Mapping[str, str], entry: Entry) -> Entry:
@@ -463,17 +480,22 @@ def _upstream_parts(
     judge: Judge | None,
     route: str,
     amend: Callable[[Entry], Entry],
+    *,
+    lists_held: bool,
 ) -> tuple[MemberParts, Mapping[str, Hidden]]:
     """What an upstream's response has for some kinds of fragments, without versions that rules hide, and these."""
     fragments: dict[str, list[Fragment]] = {kind: [] for kind in kinds}
     versions: dict[str, bytes] = {}
     hidden: dict[str, Hidden] = {}
+    held: dict[str, list[Fragment]] = {}
     read = kinds if judge is None else {*kinds, *judge.kinds}
     for entry in parts.entries(read, section):
         if judge is not None:
             verdict = judge.of_entry(entry, route)
             if not verdict.served:
                 hidden.setdefault(entry.version, (verdict, entry.published_ms))
+                if lists_held:
+                    held.setdefault(entry.version, []).extend(_fragments(amend(entry), kinds))
                 continue
         versions.setdefault(entry.version, entry.sort)
         shown_as = amend(entry)
@@ -484,4 +506,10 @@ def _upstream_parts(
     shown = [(sort, text) for text, sort in versions.items()]
     unseen = {text: each for text, each in hidden.items() if text not in versions}
     at_ms = None if judge is None else judge.rules.at_ms
-    return MemberParts(parts.top, fragments, shown, frozenset(unseen), at_ms=at_ms), unseen
+    held_of_unseen = {text: each for text, each in held.items() if text in unseen}
+    return MemberParts(parts.top, fragments, shown, frozenset(unseen), at_ms=at_ms, held=held_of_unseen), unseen
+
+
+def _fragments(entry: Entry, kinds: Sequence[str]) -> list[Fragment]:
+    found = (entry.fragments.get(kind) for kind in kinds)
+    return [Fragment(entry.sort, entry.key, body) for body in found if body is not None]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Final
 
-from attrs import define, frozen
+from attrs import Factory, define, frozen
 
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.model import Repository
@@ -155,10 +155,15 @@ def refusal(name: str, verdict: Verdict, asked: Repository, repository: Reposito
 
 @frozen
 class Withheld:
-    """Versions that rules hide, the newest first, and lines that say which of them is held by which rule, and why."""
+    """
+    Versions that rules hide, the newest first, and lines that say which of them is held by which rule, and why.
+
+    ``lines`` say it of each version by itself, and of more than these, whatever the number of reasons.
+    """
 
     versions: Sequence[str]
     why: str
+    lines: Mapping[str, str] = Factory(dict)
 
 
 def withheld(asked: Repository, package: str, hidden: Iterable[tuple[str, Verdict, Repository]]) -> Withheld | None:
@@ -169,14 +174,16 @@ def withheld(asked: Repository, package: str, hidden: Iterable[tuple[str, Verdic
     not have is not among them. None: there is nothing to say.
     """
     said: dict[str, list[str]] = {}
+    alone: dict[str, str] = {}
     for version, verdict, member in islice(hidden, MOST_WITHHELD):
         if verdict.by is None or verdict.by.later_ms is not None:
             continue
         predicate = refusal(version, verdict, asked, member).predicate
+        alone.setdefault(version, _line(package, [version], predicate))
         if predicate in said or len(said) < MOST_REASONS:
             said.setdefault(predicate, []).append(version)
     lines = [_line(package, versions, predicate) for predicate, versions in said.items()]
-    return Withheld([each for found in said.values() for each in found], "\n".join(lines)) if said else None
+    return Withheld([each for found in said.values() for each in found], "\n".join(lines), alone) if said else None
 
 
 def _line(package: str, versions: Sequence[str], predicate: str) -> str:

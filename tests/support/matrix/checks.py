@@ -20,7 +20,7 @@ class World(Protocol):
 
     async def repository(self, specimen: Specimen, kind: str) -> str: ...
 
-    async def ask(self, name: str, method: str, path: str) -> Any: ...
+    async def ask(self, name: str, method: str, path: str, *, agent: str = "") -> Any: ...
 
     async def set_rules(self, name: str, *rules: Any) -> None: ...
 
@@ -87,6 +87,27 @@ async def check_documents(world: World, specimen: Specimen, name: str, kind: str
             wanted = []
         for each in wanted:
             assert each.marker in text, (path, each.marker, text[:2000])
+    if specimen.held:
+        await check_held(world, specimen, name, rule)
+
+
+async def check_held(world: World, specimen: Specimen, name: str, rule: RuleKind) -> None:
+    """What is held is listed as such, with the reason, where no file of its version is served, and refused."""
+    reply = await world.ask(name, "GET", specimen.held, agent=specimen.agent)
+    assert reply.status == 200, reply.body
+    refused = {each.marker.decode(): rule.refuses(specimen, each) for each in specimen.items}
+    open_ = {each.version for each in specimen.items if not rule.refuses(specimen, each)}
+    listed = {each["filename"]: each for each in reply.json["files"]}
+    assert listed.keys() == {
+        each.marker.decode() for each in specimen.items if each.version not in open_ or not rule.refuses(specimen, each)
+    }
+    assert {*reply.json["versions"]} == {each.version for each in specimen.items}
+    for each, found in listed.items():
+        assert (each, any(why in str(found["yanked"]) for why in (REASON, MALWARE))) == (each, refused[each])
+        for url in [found["url"], f"{found['url']}.metadata"] if refused[each] else []:
+            for method in ("GET", "HEAD"):
+                told = await world.ask(name, method, url.removeprefix("../.."), agent=specimen.agent)
+                assert told.status == 403 or (told.status == 404 and url.endswith(".gz.metadata")), (url, told.status)
 
 
 async def check_abouts(world: World, specimen: Specimen, name: str, rule: RuleKind) -> None:

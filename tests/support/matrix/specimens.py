@@ -63,9 +63,9 @@ class Specimen:
     first digest. ``newest`` are documents that name only the highest version that is left, those ``of_upstream`` in a
     proxy only that of its upstream. ``upstream`` is behind the address of a repository that is an upstream.
     ``only_hosted`` are documents of what is stored, which proxies do not have, and those ``withheld`` do not exist
-    where a rule is about the package. What rules of the kinds in ``read_late`` ask for is read when a file is asked
-    for, also of what is hosted. Only repositories of the ``kinds`` have the specimen. Rules may ask for what the
-    files have inside if they are ``looked_into``.
+    where a rule is about the package. ``held`` is one that lists to ``agent`` what rules hold. What rules of the kinds
+    in ``read_late`` ask for is read when a file is asked for, also of what is hosted. Only repositories of the
+    ``kinds`` have the specimen. Rules may ask for what the files have inside if they are ``looked_into``.
     """
 
     format: str
@@ -81,6 +81,8 @@ class Specimen:
     only_hosted: tuple[str, ...] = ()
     of_upstream: tuple[str, ...] = ()
     withheld: tuple[str, ...] = ()
+    held: str = ""
+    agent: str = ""
     kinds: tuple[str, ...] = ("hosted", "cold", "listed", "warm", "virtual", "around")
     labels: bool = False
     looked_into: bool = False
@@ -231,6 +233,8 @@ PYTHON = Specimen(
     documents=("/simple/evil-tool/", "/simple/evil-tool/?format=application/vnd.pypi.simple.v1%2Bjson"),
     newest=("/pypi/evil-tool/json", "/pypi-data/evil-tool/json"),
     abouts=("/pypi/evil-tool/{}/json",),
+    held="/simple/evil-tool/?format=application/vnd.pypi.simple.v1%2Bjson",
+    agent="uv/0.13.8",
     ecosystem="PyPI",
     upstream="/simple/",
 )
@@ -254,6 +258,7 @@ CHANNEL = evolve(
     ),
     documents=("/conda/noarch/repodata.json", "/conda/noarch/repodata.json.zst", f"{SHARD}/conda/noarch"),
     abouts=(),
+    held="",
     newest=("/conda/noarch/current_repodata.json",),
     kinds=("hosted", "around"),
     read_late=("contents", "pth", "differs", "licence_differs", "licences_inside", "no_provenance", "trust_fell"),

@@ -74,8 +74,10 @@ class MatrixWorld:
         media_type: str = "",
         *,
         who: str | None = None,
+        agent: str = "",
     ) -> Reply:
         headers = {"Content-Type": media_type} if media_type else {}
+        headers |= {"User-Agent": agent} if agent else {}
         return await self.stack.call(method, f"/repositories/main/{name}{path}", raw=body, headers=headers, who=who)
 
     async def set_rules(self, name: str, *rules: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ from pkgrepo.errors import Conflict, existing
 from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Fragment, Package, Version, VersionState
-from pkgrepo.proxy.format import MemberParts, merge_fragments, merge_versions
+from pkgrepo.proxy.format import MemberParts, held_fragments, merge_fragments, merge_versions
 from pkgrepo.repositories.past import package_past
 from pkgrepo.repositories.publish.index import Change, PackageIndex
 from pkgrepo.repositories.publish.splicing import Spliced
@@ -23,12 +23,12 @@ from pkgrepo.storage.catalog import index_documents
 from pkgrepo.storage.catalog.packages import files, packages, versions
 
 from . import pages
-from .pages import HTML_PAGE, JSON_PAGE
+from .pages import HELD_PAGE, HTML_PAGE, JSON_PAGE, KIND_OF_FRAGMENTS
 
 JSON_TYPE = "application/vnd.pypi.simple.v1+json"
 HTML_TYPE = "text/html; charset=utf-8"
-CONTENT_TYPES = {JSON_PAGE: JSON_TYPE, HTML_PAGE: HTML_TYPE}
-KINDS = {form: (form,) for form in CONTENT_TYPES}
+CONTENT_TYPES = {JSON_PAGE: JSON_TYPE, HTML_PAGE: HTML_TYPE, HELD_PAGE: JSON_TYPE}
+KINDS = {form: (kind,) for form, kind in KIND_OF_FRAGMENTS.items()}
 CACHE_SIZE = 128 * 1024 * 1024  # bytes of pages in all content codings
 
 
@@ -88,10 +88,11 @@ def read_parts(reader: Reader, repository_id: int, project: str, form: str) -> t
     """The parts of a project's page, and the project, from one snapshot. :raises NotFound: no such project"""
     package = existing(packages.find_package(reader, repository_id, project), "project", project)
     top = {"status": package.meta.get("status", "active"), "reason": package.meta.get("status_reason")}
+    kind = KIND_OF_FRAGMENTS[form]
     if is_quarantined(package):
-        return MemberParts(top, {form: ()}), package
-    found = index_documents.list_fragments(reader, package.id, form)
-    return MemberParts(top, {form: found}, versions.sorted_texts(reader, package.id)), package
+        return MemberParts(top, {kind: ()}), package
+    found = index_documents.list_fragments(reader, package.id, kind)
+    return MemberParts(top, {kind: found}, versions.sorted_texts(reader, package.id)), package
 
 
 def rewind(reader: Reader, package: Package, parts: MemberParts, form: str, at_ms: int) -> MemberParts:
@@ -99,7 +100,8 @@ def rewind(reader: Reader, package: Package, parts: MemberParts, form: str, at_m
     shown = [each for each in versions.list_versions(reader, package.id) if each.text not in parts.hidden]
     present = {each.key: (each.state, each.reason) for each in shown}
     states = package_past(reader, package.id, at_ms, present=present).states
-    make = pages.file_fragment_json if form == JSON_PAGE else pages.file_fragment_html
+    kind = KIND_OF_FRAGMENTS[form]
+    make = pages.file_fragment_json if kind == JSON_PAGE else pages.file_fragment_html
     made: dict[str, bytes] = {}
     for version in shown:
         if version.key in states:
@@ -107,8 +109,8 @@ def rewind(reader: Reader, package: Package, parts: MemberParts, form: str, at_m
             then = evolve(version, state=state, reason=reason)
             entries = [file_entry(each, then) for each in _distributions(files.files_of_version(reader, version.id))]
             made |= {entry.filename: make(entry) for entry in entries}
-    fragments = [Fragment(each.sort, each.key, made.get(each.key, each.body)) for each in parts.fragments[form]]
-    return evolve(parts, fragments={**parts.fragments, form: fragments})
+    fragments = [Fragment(each.sort, each.key, made.get(each.key, each.body)) for each in parts.fragments[kind]]
+    return evolve(parts, fragments={**parts.fragments, kind: fragments})
 
 
 def splice(project: str, form: str, serial: int, members: Sequence[MemberParts]) -> Spliced:
@@ -116,17 +118,18 @@ def splice(project: str, form: str, serial: int, members: Sequence[MemberParts])
     A project's page from one or more repositories; the first one decides the project's status.
 
     An active project of which rules hide every file is shown as quarantined, with the reason: PEP 792 says of no other
-    status that files are withheld.
+    status that files are withheld. In the form that lists what rules hold it has these files, and is what it is.
     """
-    make = pages.project_page_json if form == JSON_PAGE else pages.project_page_html
-    top = members[0].top
+    kind = KIND_OF_FRAGMENTS[form]
+    make = pages.project_page_json if kind == JSON_PAGE else pages.project_page_html
+    top, held = members[0].top, held_fragments(members) if form == HELD_PAGE else []
     if members[0].refused and top["status"] == "active":
-        top = {**top, "status": "quarantined", "reason": members[0].refused}
+        top = {**top, "status": "active" if held else "quarantined", "reason": members[0].refused}
     return make(
         project,
         serial,
-        merge_versions(members),
-        merge_fragments(members, form),
+        [*merge_versions(members), *dict.fromkeys(each.version for each in held)],
+        [*merge_fragments(members, kind), *(pages.hold_json(each.fragment.body, each.why) for each in held)],
         status=top["status"],
         reason=top["reason"],
         tracks=top.get("tracks", ()),

@@ -21,6 +21,8 @@ from pkgrepo.repositories.publish.splicing import Spliced
 
 JSON_PAGE = "simple.json"
 HTML_PAGE = "simple.html"
+HELD_PAGE = "simple.json.held"  # the page in JSON with what rules hold
+KIND_OF_FRAGMENTS = {JSON_PAGE: JSON_PAGE, HTML_PAGE: HTML_PAGE, HELD_PAGE: JSON_PAGE}
 
 # The kind of fragments of an upstream's list of projects: some pairs of key and name, as JSON.
 NAME_LIST = "names"
@@ -123,6 +125,15 @@ def date_json(fragment: bytes, time: datetime, *, first_seen: bool) -> bytes:
     """The object of a file with a time, which may be when it was ``first_seen`` here: its upstream says none."""
     value = {**msgspec.json.decode(fragment), "upload-time": format_time(time)}
     return _encode({**value, FIRST_SEEN: True} if first_seen else value)
+
+
+def hold_json(fragment: bytes, why: str) -> bytes:
+    """
+    The object of a file that a rule holds: yanked, with the reason (PEP 592).
+
+    Clients choose a yanked file only for a requirement of exactly its version, and print why when it is refused.
+    """
+    return _encode({**msgspec.json.decode(fragment), "yanked": why})
 
 
 def hide_metadata_json(fragment: bytes) -> bytes:

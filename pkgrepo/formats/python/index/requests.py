@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 
 from pkgrepo.errors import Invalid, NotFound, existing
 from pkgrepo.formats.python.index.indexing import JSON_TYPE
-from pkgrepo.formats.python.index.pages import HTML_PAGE, JSON_PAGE
+from pkgrepo.formats.python.index.pages import HELD_PAGE, HTML_PAGE, JSON_PAGE
 from pkgrepo.formats.python.index.project_json import read_listed
 from pkgrepo.formats.python.index.project_lists import MergedLists, Project
 from pkgrepo.formats.python.names import PROVENANCE, file_path, parse_filename, project_key, split_companion
@@ -53,6 +53,10 @@ _PAGE = """<!DOCTYPE html>
 <pre>pip install --index-url {simple} PACKAGE</pre>
 </body></html>
 """
+
+# uv 0.13 takes a yanked version only for a requirement of the project itself, or of its lock file. pip 26 and Poetry
+# 2.5 also take it for one of another package, and then stop at the 403 where they would look for an older one of that.
+_TAKES_YANKED = b"uv/"
 
 _CONCRETE = {JSON_V1: JSON_V1, JSON_LATEST: JSON_V1, HTML_V1: HTML_V1, HTML_LATEST: HTML_V1, HTML: PLAIN_HTML}
 
@@ -100,7 +104,7 @@ async def page(context: Context[IndexCaches], request: Request, project: str) ->
         repository,
         key,
         context.caches.pages,
-        lambda again: _form(_page_type(again)),
+        partial(_form_of_page, repository),
         # Links are relative. A view may show all that there is now, and its documents have other ETags.
         address="" if repository.view is None else repository.address,
         respond=partial(_page_response, context),
@@ -319,6 +323,18 @@ def _moved(request: Request, location: bytes) -> Response:
 
 def _page_type(request: Request) -> bytes:
     return choose_page_type(request.header(b"accept"), _format_parameter(request))
+
+
+def _form_of_page(repository: Repository, request: Request) -> str:
+    """
+    The form of a page that a request asks for.
+
+    What rules hold is listed for programs that ask for a yanked file only if somebody names its version, and not in
+    views, which show what there was. There is no Vary for that: documents are revalidated each time.
+    """
+    form = _form(_page_type(request))
+    knows = (request.header(b"user-agent") or b"").startswith(_TAKES_YANKED)
+    return HELD_PAGE if form == JSON_PAGE and knows and repository.view is None else form
 
 
 def _form(content_type: bytes) -> str:

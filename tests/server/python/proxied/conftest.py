@@ -17,6 +17,8 @@ from tests.support.upstreams.python import PythonUpstream
 
 JSON = "application/vnd.pypi.simple.v1+json"
 
+HOLDING = '{ rules = [{ name = "no thieves", reason = "steals keys", match = { versions = ">=2" } }] }'
+
 
 def proxies(upstream: PythonUpstream, old_upstream: PythonUpstream) -> Iterator[str]:
     """Proxies; C{old_upstream} has neither JSON nor digests."""
@@ -28,6 +30,9 @@ def proxies(upstream: PythonUpstream, old_upstream: PythonUpstream) -> Iterator[
     yield proxy("python", "old", old_upstream.url)
     yield proxy("python", "old-short", old_upstream.url, cache_ttl="0")
     yield proxy("python", "aged", upstream.url, policy="{ minimum_release_age = 7 }")
+    yield proxy("python", "holding", upstream.url, cache_ttl="0", policy=HOLDING)
+    yield virtual("python", "first", "main/holding", "main/old-short")
+    yield virtual("python", "merged", "main/holding", "main/old-short", resolution='"merge"')
     yield virtual("python", "all", "main/own", "main/mirror", publish_to="main/own")
     yield virtual("python", "readable", "main/mirror", "main/own")
     yield virtual("python", "anything", "main/own", "main/short")

@@ -102,3 +102,12 @@ def test_what_is_said_is_bounded_and_has_no_control_characters() -> None:
 def test_the_sentence_of_a_refusal_says_who_lifts_it(waits: bool) -> None:
     said = str(refusal("widget 1.0.1", Verdict(by=placed(), waits=waits), OWN, OWN))
     assert said.endswith(f"; who has the action admin in main/r1 {'approves it' if waits else 'can lift that'}")
+
+
+def test_lines_say_it_of_each_version_whatever_the_number_of_reasons() -> None:
+    hidden = [(f"{number}.0", Verdict(by=placed(reason=f"reason {number}"))) for number in range(MOST_WITHHELD + 1)]
+    found = told(*hidden)
+    assert found is not None
+    assert len(found.versions) == MOST_REASONS
+    assert [*found.lines] == [version for version, _ in hidden[:MOST_WITHHELD]]
+    assert found.lines["7.0"] == "widget 7.0 is blocked by the rule 'known bad' of main/r1: reason 7"
