@@ -1,4 +1,7 @@
-"""Every kind of page with realistic content, at three widths, light and dark: nothing is cut, hidden or unreadable."""
+"""
+Every kind of page with realistic content, at several widths, light and dark: nothing is cut or hidden, and axe-core finds
+nothing against WCAG 2.2 AA.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from tests.support.http_client import HttpClient
 from tests.support.server_process import running
 
 WIDTHS = (390, 1024, 1440)  # pixels: a telephone, a small window, a large one
+CHECKED = ((False, 1280), (False, 390), (True, 390), (True, 1280))  # dark or not, and the width, for axe-core
 LARGEST = 50 * 1024  # bytes of a page
 
 
@@ -40,9 +44,10 @@ def test_nothing_is_cut_hidden_or_unreadable(window: tuple[Chromium, str]) -> No
         for width in WIDTHS:  # which colours there are does not change where anything is
             browser.look(dark=False, width=width)
             wrong += [(path, width, each) for each in browser.misplaced()]
-        wrong += [(path, "light", each) for each in browser.findings()]
-        browser.look(dark=True, width=WIDTHS[0])
-        wrong += [(path, "dark", each) for each in browser.findings()]
+        for dark, width in CHECKED:
+            browser.look(dark=dark, width=width)
+            wrong += [(path, "dark" if dark else "light", width, each) for each in browser.findings()]
+            browser.unfold()  # what is folded is seen at all widths but the first
         # nothing of the hostile texts runs, or loads anything
         assert browser.driver.execute_script("return window.hacked") is None, path
         own = tuple(f"{browser.url}/{each}/" for each in ("ui/static", "badge", "api/job"))
