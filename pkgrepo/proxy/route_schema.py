@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from pkgrepo.errors import Invalid
 from pkgrepo.model.structs import meaning
 from pkgrepo.outbound.urls import UserInfoError, parse_url
+from pkgrepo.untrusted.patterns import pattern
 from pkgrepo.untrusted.text import END, ONE_LINE, quoted, seconds_of
 
 MOST_ROUTES = 32
@@ -22,12 +23,14 @@ MOST_TTL_S = 366 * 86400
 MOST_TIMEOUT_S = 3600
 
 Text = Annotated[str, Meta(min_length=1, max_length=4096, pattern=ONE_LINE)]
-Token = Annotated[str, Meta(max_length=4096, pattern=r"^[!-~]+" + END)]  # RFC 6750 2.1 allows fewer characters
+Token = Annotated[
+    str, Meta(max_length=4096, pattern=pattern(r"^[!-~]+" + END, "ASCII characters without spaces"))
+]  # RFC 6750 2.1 allows fewer characters
 Pattern = Annotated[str, Meta(min_length=1, max_length=256)]
 Patterns = Annotated[list[Pattern], Meta(max_length=MOST_PATTERNS)]
 Seconds = Annotated[int, Meta(ge=0, le=MOST_TTL_S)]
 Timeout = Annotated[int, Meta(ge=1, le=MOST_TIMEOUT_S)]
-Duration = Annotated[str, Meta(pattern=r"^[0-9]{1,8}[smhd]?" + END)]
+Duration = Annotated[str, Meta(pattern=pattern(r"^[0-9]{1,8}[smhd]?" + END, "a time such as 30s, 5m or 12h"))]
 Hosts = Annotated[list[Text], Meta(max_length=MOST_HOSTS)]
 HostUrls = Annotated[dict[str, str], Meta(max_length=MOST_HOSTS)]
 

@@ -21,6 +21,7 @@ from pkgrepo.repositories.configuration import (
 )
 from pkgrepo.repositories.policy.schema import ServingPolicy
 from pkgrepo.repositories.publish_policy import HostedPolicy
+from pkgrepo.untrusted.patterns import pattern
 from pkgrepo.untrusted.text import END, ONE_LINE, seconds_of
 
 from .route_schema import (
@@ -43,7 +44,9 @@ LEAST_MIRROR_S = 60
 Count = Annotated[int, Meta(ge=1)]
 Days = Annotated[int, Meta(ge=1, le=36_500)]
 AgeDays = Annotated[int, Meta(ge=1, le=3650)]
-Ttl = Annotated[str, Meta(pattern=rf"^({DEFAULT}|[0-9]{{1,8}}[smhd]?)" + END)]
+Ttl = Annotated[
+    str, Meta(pattern=pattern(rf"^({DEFAULT}|[0-9]{{1,8}}[smhd]?)" + END, f"a time such as 5m or 12h, or {DEFAULT}"))
+]
 
 
 class Cache(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):

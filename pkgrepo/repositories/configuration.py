@@ -21,10 +21,11 @@ from pkgrepo.errors import Invalid
 from pkgrepo.model import RepositoryType
 from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.cron import parse_cron
+from pkgrepo.untrusted.patterns import in_words, pattern
 
 AGREED: Final = ("packages",)  # see L{agreed}
 MOST_PUBLISHERS: Final = 2000  # of a repository
-ISSUER_NAME: Final = "^[a-z0-9][a-z0-9-]{0,31}$"
+ISSUER_NAME: Final = pattern("^[a-z0-9][a-z0-9-]{0,31}$", "up to 32 small letters, digits and dashes")
 ClaimPattern = Annotated[str, msgspec.Meta(min_length=1, max_length=500)]
 
 
@@ -306,7 +307,8 @@ def _schema_of(types: type[RepositoryConfig] | UnionType) -> Mapping[str, Any]:
 
 def _explain(message: str) -> tuple[str, str]:
     """Split the message of a msgspec error into its sentence and a JSON pointer."""
-    text, _, where = message.partition(" - at `$")
+    said, _, where = message.partition(" - at `$")
+    text = in_words(said)
     pointer = where.rstrip("`").replace(".", "/").replace("[", "/").replace("]", "")
-    unknown = re.search(r"unknown field `([^`]*)`", text)
+    unknown = re.search(r"(?:unknown|required) field `([^`]*)`", text)
     return text, f"{pointer}/{unknown[1]}" if unknown else pointer

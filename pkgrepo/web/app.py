@@ -43,7 +43,7 @@ from pkgrepo.web.content import feeds, home, images, packages, projects, reposit
 from pkgrepo.web.rendering.pages import Assets
 from pkgrepo.web.visits import Form, Visit, read_file_form, read_form
 
-from .refusals import error_table, sentence_of
+from .refusals import error_table, field_of, sentence_of
 from .rendering.pages import PageRenderer
 from .rendering.readme import Readmes
 from .tables import PageRoute, PageTable
@@ -154,7 +154,7 @@ class WebApp:
         except route.refused as error:
             if route.page is None:
                 raise
-            visit.error, visit.sent = sentence_of(error), form
+            visit.error, visit.sent, visit.wrong = sentence_of(error), form, field_of(error, form)
             return await route.page(visit)
         return visit.redirect(route.then) if answer is None else answer
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from attrs import Factory, field, frozen
 
-from pkgrepo.errors import AlreadyExists, AuthenticationFailed, Conflict, Forbidden, Invalid
+from pkgrepo.errors import AlreadyExists, AuthenticationFailed, Conflict, Forbidden, Invalid, NotFound
 from pkgrepo.http.responses import Response
 from pkgrepo.web.visits import Form, Visit, parameters_of
 
@@ -21,7 +21,7 @@ Errors = tuple[type[Exception], ...]
 T = TypeVar("T")
 Columns = Mapping[str, Callable[[T], Any]]  # what a column is sorted by, by its name
 
-REFUSED: Final[Errors] = (AlreadyExists, AuthenticationFailed, Conflict, Forbidden, Invalid)
+REFUSED: Final[Errors] = (AlreadyExists, AuthenticationFailed, Conflict, Forbidden, Invalid, NotFound)
 _MADE: Final = re.compile(r"<made\.(\w+)>")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, unquote, urlencode
@@ -27,6 +27,7 @@ from pkgrepo.model import Identity
 from pkgrepo.web.rendering.languages import Language
 from pkgrepo.web.rendering.pages import PageRenderer
 from pkgrepo.web.rendering.readme import Readmes
+from pkgrepo.web.rendering.refill import refilled
 
 FORM_LIMIT: Final = 256 * 1024  # bytes; the largest field is a configuration
 CSRF_LENGTH: Final = 200  # bytes that are read of it
@@ -43,6 +44,11 @@ class Form:
 
     def __init__(self, fields: dict[str, list[str]]) -> None:
         self._fields = fields
+
+    @property
+    def fields(self) -> Mapping[str, Sequence[str]]:
+        """The values as they were sent, by the names of fields."""
+        return self._fields
 
     def __bool__(self) -> bool:
         return bool(self._fields)
@@ -120,8 +126,9 @@ class Visit:
     A request for a page by ``identity``. ``readmes`` renders Markdown and the like.
 
     ``at`` are the parameters of the page's path; with ``storage`` and ``name`` also the ``repository`` that they name.
-    A page that is shown again since a form was refused has the sentence as ``error``, the form as ``sent``, and as
-    ``then`` the path at which the page is found without the form.
+    A page that is shown again since a form was refused has the sentence as ``error``, the form as ``sent``, in ``wrong``
+    the JSON pointer of the field that is wrong, if it is known, and as ``then`` the path at which the page is found
+    without the form.
     """
 
     request: Request
@@ -132,6 +139,7 @@ class Visit:
     _renderer: PageRenderer
     _formats: Mapping[str, Format]
     error: str = ""
+    wrong: str = ""
     sent: Form = Factory(lambda: Form({}))
     then: str = ""
     _decided: Decided | None = None
@@ -259,7 +267,14 @@ class Visit:
         """
         status = status or (422 if self.error else 200)
         values |= {"visit": self, "token": self.token, "error": self.error}
-        return self._renderer.answer(self.request, self.language, template, values, status=status, headers=headers)
+        change = self._refill if self.error and self.sent else None
+        return self._renderer.answer(
+            self.request, self.language, template, values, status=status, headers=headers, change=change
+        )
+
+    def _refill(self, page: str) -> str:
+        said = self.language.filters["sentence"](self.error)
+        return refilled(page, self.path, self.sent.fields, self.wrong, said)
 
     def filled(self, path: str, **parameters: str) -> str:
         """A path in which names in angle brackets are ``parameters``, or those of this page, each one segment."""

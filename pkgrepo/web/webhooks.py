@@ -6,9 +6,8 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from pkgrepo.errors import NotFound
 from pkgrepo.http.responses import Response
-from pkgrepo.web.tables import REFUSED, PageTable
+from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Form, Visit, parameters_of
 from pkgrepo.webhooks.event_types import EVENT_TYPES
 
@@ -19,7 +18,7 @@ PLACES: Final = {  # the pages of lists of webhooks, and the operations of the A
     "/admin/webhooks": "/system/webhooks",
 }
 
-pages = PageTable((*REFUSED, NotFound))
+pages = PageTable()
 
 
 @frozen

@@ -21,8 +21,9 @@ WIDE, NARROW = 1400, 360  # pixels
 # Web Content Accessibility Guidelines 2.2, levels A and AA. The size of targets is off by default.
 _FINDINGS = """
 const done = arguments[arguments.length - 1];
-const values = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'], rules = { 'target-size': { enabled: true } };
-axe.run({ resultTypes: ['violations'], runOnly: { type: 'tag', values }, rules }).then(({ violations }) => done(violations));
+const values = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
+const options = { runOnly: { type: 'tag', values }, rules: { 'target-size': { enabled: true } } };
+axe.run({ resultTypes: ['violations'], ...options }).then(({ violations }) => done(violations));
 """
 _UNFOLD = "for (const each of document.querySelectorAll('details:not(.me)')) each.open = true;"
 _OVERFLOW = "return document.documentElement.scrollWidth - document.documentElement.clientWidth;"
@@ -180,9 +181,7 @@ class Chromium:
             self._axe = True
         found: list[dict[str, Any]] = self.driver.execute_async_script(_FINDINGS)
         return [
-            f"{each['id']}: {node['html'][:200]} {node['failureSummary']}"
-            for each in found
-            for node in each["nodes"]
+            f"{each['id']}: {node['html'][:200]} {node['failureSummary']}" for each in found for node in each["nodes"]
         ]
 
     def unfold(self) -> None:

@@ -38,6 +38,7 @@ from pkgrepo.oidc.publishers import DEFINITIONS, SOURCES, Stored, described, sou
 from pkgrepo.proxy.virtual import publish_target
 from pkgrepo.repositories.configuration import PipelinePublisher
 from pkgrepo.storage.catalog.server.audit import Entry
+from pkgrepo.untrusted.patterns import pattern
 
 PUBLISH: Final = "createPackage"
 STAGE_PUBLISH: Final = "createStagedPackage"
@@ -51,7 +52,7 @@ _Text = Annotated[str, msgspec.Meta(min_length=1, max_length=250)]
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
-    file: Annotated[str, msgspec.Meta(pattern=r"^[^/@]{1,200}$")]
+    file: Annotated[str, msgspec.Meta(pattern=pattern(r"^[^/@]{1,200}$", "the name of a file without its folder"))]
 
 
 class _Configuration(msgspec.Struct, forbid_unknown_fields=True):

@@ -13,9 +13,16 @@ from pkgrepo.model.structs import meaning
 from pkgrepo.proxy import schema
 from pkgrepo.repositories import configuration
 from pkgrepo.repositories.publish_policy import HostedPolicy
+from pkgrepo.untrusted.patterns import pattern
 
 _PART: Final = r"(?![ .]*(/|$))[^/\x00-\x1f\x7f]+"  # of a path, which is not dots and blanks alone
-_Pattern = Annotated[str, msgspec.Meta(pattern=rf"^{_PART}(/{_PART})*$(?!\n)", max_length=LONGEST_PATH)]
+_Pattern = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=pattern(rf"^{_PART}(/{_PART})*$(?!\n)", "a path whose parts may have * and {name}"),
+        max_length=LONGEST_PATH,
+    ),
+]
 Packages = Annotated[
     Annotated[list[_Pattern], msgspec.Meta(max_length=32)] | None,
     meaning(

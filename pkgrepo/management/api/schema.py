@@ -22,6 +22,7 @@ from pkgrepo.http.responses import Refusal
 from pkgrepo.management.api.problems import PreconditionFailed
 from pkgrepo.model.repositories import NAME
 from pkgrepo.model.structs import from_attributes
+from pkgrepo.untrusted.patterns import in_words, pattern
 from pkgrepo.untrusted.strict_json import ERRORS, describe
 from pkgrepo.untrusted.text import END, ONE_LINE
 
@@ -31,7 +32,9 @@ LARGEST = 2**63 - 1  # the largest integer of the catalog
 Name = Annotated[
     str,
     Meta(
-        pattern=NAME_PATTERN,
+        pattern=pattern(
+            NAME_PATTERN, "1 to 64 letters, digits, dots, dashes and underscores, first a letter or a digit"
+        ),
         description="The name: 1 to 64 letters, digits, dots, dashes and underscores; first a letter or a digit.",
     ),
 ]
@@ -137,7 +140,7 @@ def invalid_from(error: msgspec.ValidationError) -> Invalid:
     named = _FIELD.search(message)
     if named:
         steps.append(named[1])
-    message = message.replace("Object missing", "the object is missing").replace("Object", "the object")
+    message = in_words(message).replace("Object missing", "the object is missing").replace("Object", "the object")
     return Invalid(message, "".join(f"/{escape(step)}" for step in steps))
 
 

@@ -23,6 +23,7 @@ from pkgrepo.repositories.upkeep.trash import set_image_tag
 from pkgrepo.storage.catalog.images.manifests import has_manifest
 from pkgrepo.storage.catalog.packages import events, packages
 from pkgrepo.storage.catalog.packages.events import Event
+from pkgrepo.untrusted.patterns import pattern
 
 from . import images
 
@@ -46,7 +47,7 @@ class TagTarget(Body):
 
     digest: Annotated[
         str,
-        Meta(pattern=r"^sha(256|512):[0-9a-f]+$", max_length=140),
+        Meta(pattern=pattern(r"^sha(256|512):[0-9a-f]+$", "a digest such as sha256:..."), max_length=140),
         meaning("The digest of the manifest that the tag is to point to."),
     ]
 

@@ -20,6 +20,7 @@ from pkgrepo.model import Action, Repository
 from pkgrepo.model.structs import meaning
 from pkgrepo.storage.catalog.server import policy
 from pkgrepo.storage.catalog.server.policy import Quarantined
+from pkgrepo.untrusted.patterns import pattern
 
 table = Table("policy")
 
@@ -66,7 +67,9 @@ class Decision(Body):
     """Why a version is approved or denied."""
 
     reason: Annotated[
-        str, Meta(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$"), meaning("Why it is approved or denied.")
+        str,
+        Meta(max_length=500, pattern=pattern(r"^[^\x00-\x1f\x7f]*$", "one line without control characters")),
+        meaning("Why it is approved or denied."),
     ] = ""
 
 

@@ -18,9 +18,18 @@ from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.publish.owner_quotas import usage_of_project
 from pkgrepo.storage.catalog.people import projects
 from pkgrepo.storage.catalog.server.quotas import QuotaKind, limits_of
+from pkgrepo.untrusted.patterns import pattern
 from pkgrepo.untrusted.text import END
 
-Slug = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}" + END)]
+Slug = Annotated[
+    str,
+    Meta(
+        pattern=pattern(
+            r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}" + END,
+            "up to 100 letters, digits, dots, dashes and underscores, first a letter or a digit",
+        )
+    ),
+]
 
 
 class NewProject(Body):

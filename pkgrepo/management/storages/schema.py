@@ -9,12 +9,33 @@ from msgspec import UNSET, Meta, UnsetType, field
 from pkgrepo.management.api.fields import CreatedAt, ObjectId, UpdatedAt, Warnings
 from pkgrepo.management.api.schema import Body, Name, Record
 from pkgrepo.model.structs import meaning
+from pkgrepo.untrusted.patterns import pattern
 
-BucketName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")]
-Endpoint = Annotated[str, Meta(pattern=r"^https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?$", max_length=300)]
-Region = Annotated[str, Meta(pattern=r"^[a-z0-9-]{1,64}$")]
-Prefix = Annotated[str, Meta(pattern=r"^([A-Za-z0-9_-][A-Za-z0-9._-]*(/|$))*$", max_length=300)]
-KeyText = Annotated[str, Meta(min_length=1, max_length=300, pattern=r"^[\x21-\x7e]+$")]
+BucketName = Annotated[
+    str, Meta(pattern=pattern(r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$", "3 to 63 small letters, digits, dots and dashes"))
+]
+Endpoint = Annotated[
+    str,
+    Meta(
+        pattern=pattern(
+            r"^https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?$", "an address such as https://s3.example.com, without a path"
+        ),
+        max_length=300,
+    ),
+]
+Region = Annotated[str, Meta(pattern=pattern(r"^[a-z0-9-]{1,64}$", "small letters, digits and dashes"))]
+Prefix = Annotated[
+    str,
+    Meta(
+        pattern=pattern(
+            r"^([A-Za-z0-9_-][A-Za-z0-9._-]*(/|$))*$", "a path of letters, digits, dots, dashes and underscores"
+        ),
+        max_length=300,
+    ),
+]
+KeyText = Annotated[
+    str, Meta(min_length=1, max_length=300, pattern=pattern(r"^[\x21-\x7e]+$", "ASCII characters without spaces"))
+]
 
 
 class StorageSettings(Body):

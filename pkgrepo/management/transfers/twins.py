@@ -28,6 +28,7 @@ from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, answer_job
 from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.clock import format_time, from_ms
 from pkgrepo.storage.catalog.server import settings
+from pkgrepo.untrusted.patterns import pattern
 
 SETTING: Final = "twin_signing_key"
 CONTEXT: Final = "key that signs lists of twins"
@@ -39,7 +40,11 @@ server_table = Table("server")
 class TwinList(Body):
     """The list of a twin: its sha256 in hex, and how many files it has; or that of a repository in a bundle (of)."""
 
-    list_sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$"), meaning("The sha256 of the list, in hex.")]
+    list_sha256: Annotated[
+        str,
+        Meta(pattern=pattern("^[0-9a-f]{64}$", "64 hexadecimal digits")),
+        meaning("The sha256 of the list, in hex."),
+    ]
     files: Annotated[int, Meta(ge=0, le=10**12), meaning("How many files the list has.")]
     of: Annotated[Literal["twin", "bundle"], meaning("What the list is of.")] = "twin"
 

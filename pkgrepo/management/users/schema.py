@@ -15,6 +15,7 @@ from pkgrepo.management.api.names import action_names
 from pkgrepo.management.api.schema import Body, Line, Name, Record, Text, Word
 from pkgrepo.model import Action, Grant, Group, Owner, ProjectRole, Repository, SubjectKind, User, UserKind
 from pkgrepo.model.structs import meaning
+from pkgrepo.untrusted.patterns import pattern
 from pkgrepo.untrusted.text import END
 
 CanLogIn = Annotated[bool, meaning("Whether the user can log in and use tokens.")]
@@ -24,7 +25,9 @@ IsSystemManager = Annotated[bool, meaning("Whether the user manages storages, re
 DefaultActions = Annotated[list[str], meaning("The actions in repositories where the user has no grant.")]
 LoginName = Annotated[str, meaning("The name by which the user logs in.")]
 
-Email = Annotated[str, Meta(max_length=254, pattern=r"^([^@\s\x00-\x1f]+@[^@\s\x00-\x1f]+)?" + END)]
+Email = Annotated[
+    str, Meta(max_length=254, pattern=pattern(r"^([^@\s\x00-\x1f]+@[^@\s\x00-\x1f]+)?" + END, "an address of e-mail"))
+]
 Password = Annotated[str, Meta(min_length=1, max_length=1024)]
 
 

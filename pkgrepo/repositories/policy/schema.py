@@ -21,6 +21,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.model.advisories import SEVERITIES
 from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.version_ranges import NO_VERSIONS, WILD, Ranges
+from pkgrepo.untrusted.patterns import pattern
 
 from .trust import Wanted
 
@@ -60,12 +61,16 @@ _NEVER: Final[Mapping[Datum, str]] = {
     "differs": "nothing compares versions of this format",
 }
 
+_LINE: Final = pattern(r"^[^\x00-\x1f\x7f]*$", "one line without control characters")
 Action = Literal["block", "quarantine", "warn"]
 Missing = Literal["block", "quarantine", "allow"]
-Pattern = Annotated[str, Meta(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Pattern = Annotated[
+    str,
+    Meta(min_length=1, max_length=256, pattern=pattern(r"^[^\x00-\x1f\x7f]+$", "at least a character, in one line")),
+]
 Patterns = Annotated[list[Pattern], Meta(max_length=MOST_PATTERNS)]
-Reason = Annotated[str, Meta(max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]  # it is printed in one line
-Versions = Annotated[str, Meta(max_length=2000, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Reason = Annotated[str, Meta(max_length=500, pattern=_LINE)]  # it is printed in one line
+Versions = Annotated[str, Meta(max_length=2000, pattern=_LINE)]
 
 
 class RuleMatch(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
@@ -147,7 +152,15 @@ class RuleMatch(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_de
 class PolicyRule(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
     """One rule about what is served."""
 
-    name: Annotated[str, meaning("Its name, which people are told.", min_length=1, max_length=100, pattern=r"^\S.*$")]
+    name: Annotated[
+        str,
+        meaning(
+            "Its name, which people are told.",
+            min_length=1,
+            max_length=100,
+            pattern=pattern(r"^\S.*$", "a text that does not begin with a space"),
+        ),
+    ]
     match: Annotated[RuleMatch, meaning("What it is about.")] = RuleMatch()
     action: Annotated[
         Action,

@@ -6,13 +6,13 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from pkgrepo.errors import Conflict, DirectoryUnavailable, IdentityRefused, NotFound, TooManyAttempts
+from pkgrepo.errors import Conflict, DirectoryUnavailable, IdentityRefused, TooManyAttempts
 from pkgrepo.http.responses import Response
 from pkgrepo.web.tables import REFUSED, Errors, PageTable
 from pkgrepo.web.visits import Form, Visit
 
 TEMPLATE: Final = "login/second_factor.html"
-PROBLEMS: Final[Errors] = (*REFUSED, TooManyAttempts, NotFound, DirectoryUnavailable)
+PROBLEMS: Final[Errors] = (*REFUSED, TooManyAttempts, DirectoryUnavailable)
 NOTHING: Final[dict[str, Any]] = {"codes": [], "ticket": "", "options": None, "done": ""}
 
 pages = PageTable(PROBLEMS)

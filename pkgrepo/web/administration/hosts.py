@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pkgrepo.errors import Invalid
 from pkgrepo.http.responses import Response
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Form, Visit
@@ -30,4 +31,12 @@ def _changed(form: Form) -> dict[str, Any]:
     return {"aliases" if name.startswith("/") else "hosts": {name: path}}
 
 
-pages.operation("/admin/hosts", "PATCH", "/system/hosts", _changed, page=show_hosts)
+@pages.post("/admin/hosts", page=show_hosts)
+async def change_hosts(visit: Visit, form: Form) -> None:
+    """Add a name, or remove one."""
+    if not form.flag("remove"):
+        await visit.api("GET", "/repository/<repository>", {"repository": form.text("repository").partition("@")[0]})
+    try:
+        await visit.api("PATCH", "/system/hosts", fields=_changed(form))
+    except Invalid as error:
+        raise Invalid(error.message, "/name") from None

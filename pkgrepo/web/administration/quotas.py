@@ -57,5 +57,5 @@ def _limit(name: str, text: str) -> int | None:
         return None
     found = bytes_of(text) if name in SIZES else int(text) if text.isascii() and text.isdigit() else None
     if found is None or found != int(found):
-        raise Invalid(f"{text!r} is no number, nor a size such as 10GiB")
+        raise Invalid(f"{text!r} is no number, nor a size such as 10GiB", f"/{name}")
     return int(found)

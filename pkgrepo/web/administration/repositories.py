@@ -6,9 +6,9 @@ import json
 from contextlib import suppress
 from typing import Any, Final
 
-from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.errors import Invalid
 from pkgrepo.http.responses import Response
-from pkgrepo.web.tables import REFUSED, Errors, PageTable
+from pkgrepo.web.tables import REFUSED, PageTable
 from pkgrepo.web.visits import Form, Visit
 
 from .schema_fields import config_from, fields_of, kept_elsewhere
@@ -23,7 +23,6 @@ KINDS: Final = {
     "Virtual": "several repositories, behind one address",
 }
 
-UNSEEN: Final[Errors] = (*REFUSED, NotFound)
 
 pages = PageTable()
 
@@ -146,7 +145,7 @@ async def _last_collection(visit: Visit) -> Any:
     """The last garbage collection; None if there is none, or the caller may not see it."""
     try:
         return await visit.api("GET", "/repository/<repository>/gc")
-    except UNSEEN:
+    except REFUSED:
         return None
 
 

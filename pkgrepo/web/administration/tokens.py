@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from pkgrepo.errors import NotFound
 from pkgrepo.http.responses import Response
-from pkgrepo.web.tables import REFUSED, PageTable
+from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Visit
 
 PER_PAGE: Final = 100
 FILTERS: Final = ("user", "unused_days", "without_second_factor", "sort", "cursor")
 
-pages = PageTable((*REFUSED, NotFound))
+pages = PageTable()
 
 
 @pages.get("/admin/tokens")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from pkgrepo.errors import Forbidden, NotFound
+from pkgrepo.errors import Forbidden
 from pkgrepo.http.responses import Response
-from pkgrepo.web.tables import REFUSED, Errors, PageTable
+from pkgrepo.web.tables import REFUSED, PageTable
 from pkgrepo.web.visits import Form, Visit
 
 MOST_LISTED: Final = 300  # repositories that a field suggests; all are taken
@@ -15,7 +15,6 @@ PER_PAGE: Final = 100
 FLAGS: Final = ("admin", "user_manager", "system_manager")
 ROWS: Final = 30  # users on a page
 COLUMNS: Final = 6  # repositories on a page
-ABSENT: Final[Errors] = (*REFUSED, NotFound)
 KEPT: Final = ("q", "repositories", "cursor", "columns")  # the query that a change of a cell leaves alone
 USERS: Final = "/admin/users"
 USER: Final = "/admin/users/<id>"
@@ -123,7 +122,7 @@ def _password(form: Form) -> dict[str, Any]:
 
 
 pages.operation(f"{USER}/password", "PUT", "/users/<id>/password", _password, page=show_user)
-pages.operation(f"{USER}/second-factor", "DELETE", "/users/<id>/second-factor", page=show_user, refused=ABSENT)
+pages.operation(f"{USER}/second-factor", "DELETE", "/users/<id>/second-factor", page=show_user)
 pages.operation(f"{USER}/passkeys", "DELETE", "/users/<id>/passkeys", page=show_user)
 pages.operation(f"{USER}/grants", "PUT", "/users/<id>/permissions", grants_of, page=show_user)
 pages.operation(f"{USER}/delete", "DELETE", "/users/<id>", page=show_user, then=USERS)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.errors import Invalid
 from pkgrepo.http.responses import Response
-from pkgrepo.web.tables import REFUSED, Errors, PageTable
+from pkgrepo.web.tables import REFUSED, PageTable
 from pkgrepo.web.visits import Form, Visit
 
 PER_PAGE: Final = 50
 MOST_LISTED: Final = 1000  # repositories that a form suggests
-SHOWN: Final[Errors] = (*REFUSED, NotFound)
 PROJECT: Final = "/projects/<key>"
 FIELDS: Final = ("name", "description", "visibility")
 ROLES: Final = {
@@ -23,7 +22,7 @@ ROLES: Final = {
 }
 
 
-pages = PageTable(SHOWN)
+pages = PageTable()
 
 
 @pages.get("/projects")
@@ -34,7 +33,7 @@ async def show_projects(visit: Visit) -> Response:
     if len(asked) == 2 and not visit.error:
         try:
             owner = await visit.api("GET", "/project/by-key/<repository>/<package>", asked)
-        except SHOWN as error:
+        except REFUSED as error:
             found = str(error)
     return visit.page(
         "projects/projects.html",

@@ -7,7 +7,7 @@ The style sheet and the script have addresses that change with their content.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
@@ -171,9 +171,12 @@ class PageRenderer:
         *,
         status: int = 200,
         headers: Fields = (),
+        change: Callable[[str], str] | None = None,
     ) -> Response:
-        """A page for a request; ``status`` is a variable of every template."""
+        """A page for a request, after a ``change`` of its text; ``status`` is a variable of every template."""
         text = self._environment(language).get_template(template).render(status=status, **values)
+        if change is not None:
+            text = change(text)
         document = render(HTML, text.encode("utf-8", "replace"), 0)
         encoding = choose_encoding(request.header(b"accept-encoding"))
         answer = document_response(document, encoding, (*SECURITY, *NO_STORE, *headers))

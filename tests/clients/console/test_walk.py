@@ -1,6 +1,6 @@
 """
-Every kind of page with realistic content, at several widths, light and dark: nothing is cut or hidden, and axe-core finds
-nothing against WCAG 2.2 AA.
+Every kind of page with realistic content, at several widths, light and dark: nothing is cut or hidden, and axe-core
+finds nothing against WCAG 2.2 AA.
 """
 
 from __future__ import annotations

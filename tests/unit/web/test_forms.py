@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from pkgrepo.errors import Invalid
 from pkgrepo.http.responses import Refusal
 from pkgrepo.storage.catalog.usage_counts import DAY_MS, CacheCounts, add_cache_counts
+from pkgrepo.untrusted.patterns import has_words
 from pkgrepo.web.visits import FORM_LIMIT, MOST_FIELDS, Form, read_form
 from tests.support.browser import Browser
 from tests.support.memory_server import OTHER_PASSWORD, PASSWORD
@@ -389,39 +391,136 @@ async def test_the_figures_of_a_repository_are_counted_on_a_page_of_their_own(br
     assert (await browser.get(f"{settings}/figures")).status == 403
 
 
-@pytest.mark.parametrize(
-    ("place", "action", "fields", "sentence"),
-    [
-        (
-            "/ui/admin/users",
-            "",
-            {"username": "a b", "name": "Ada", "email": "a@b.example"},
-            "A user name has 3 to 32",
-        ),
-        (
-            "/ui/admin/groups",
-            "",
-            {"name": "a b", "description": "<b>The</b> crew"},
-            "Name: expected a text that matches",
-        ),
-        ("/ui/projects", "", {"key": "a b", "name": "Core", "description": "All of it"}, "Key: expected a text"),
-        (
-            "/ui/admin/webhooks",
-            "",
-            {"name": "builds", "url": "nope", "events": "stage.*"},
-            "The address cannot be used",
-        ),
-        ("/ui/admin/hosts", "", {"name": "a b/", "repository": "main/py"}, "is no host name"),
-        ("/ui/admin/quotas", "", {"place": "main/py", "bytes": "1x", "shown": ""}, "is no number"),
-        ("/ui/admin/policy", "/blocks", {"package": "demo", "reason": "bad"}, "Repository: expected a text of length"),
-    ],
+PARTS = ("", "/members", "/names", "/blocks", "/freezes", "/storages")  # addresses of forms that are on the page itself
+SETTINGS = "/ui/repositories/main/py/settings"
+# Each form with something wrong in it: its page and address, what is entered, which field is wrong, what is said.
+REFUSED = (
+    ("/ui/admin/users", "", {"username": "a b", "name": "Ada"}, "username", "A user name has 3 to 32"),
+    ("/ui/admin/users", "", {"username": "adam", "email": "nope"}, "email", "Email: expected an address of e-mail"),
+    ("/ui/admin/users", "", {"username": "adam", "password": "short"}, "password", "A password has at least"),
+    ("/ui/admin/users", "", {"username": "admin", "password": PASSWORD}, "username", "already exists"),
+    (
+        "/ui/admin/groups",
+        "",
+        {"name": "a b", "description": "<b>The</b> crew"},
+        "name",
+        "Name: expected 1 to 64 letters",
+    ),
+    ("/ui/projects", "", {"key": "a b", "name": "Core", "description": "All of it"}, "key", "Key: expected up to 100"),
+    ("/ui/projects/core", "", {"name": "N" * 300, "description": "D"}, "name", "Name: give 200 characters at most"),
+    ("/ui/projects/core", "/members", {"name": "nobody", "role": "maintainer"}, "name", "There is no user 'nobody'"),
+    ("/ui/projects/core", "/names", {"repository": "main/no", "pattern": "a"}, "repository", "There is no repository"),
+    ("/ui/admin/webhooks", "", {"name": "b", "url": "nope", "events": "stage.*"}, "url", "The address cannot be used"),
+    (
+        "/ui/admin/webhooks",
+        "",
+        {"name": "b", "url": "https://a.example/", "events": "no"},
+        "events",
+        "There is no event",
+    ),
+    (
+        SETTINGS,
+        "/webhooks",
+        {"name": "", "url": "https://a.example/", "events": "stage.*"},
+        "name",
+        "Name: give a text",
+    ),
+    ("/ui/admin/hosts", "", {"name": "a b/", "repository": "main/py"}, "name", "is no host name"),
+    ("/ui/admin/hosts", "", {"name": "a.example", "repository": "main/no"}, "repository", "does not exist"),
+    (
+        "/ui/admin/quotas",
+        "",
+        {"place": "main/py", "bytes": "1x", "packages": "3", "shown": ""},
+        "bytes",
+        "is no number",
+    ),
+    ("/ui/admin/quotas", "", {"place": "main/no", "bytes": "1GiB", "shown": ""}, "place", "does not exist"),
+    ("/ui/admin/policy", "/blocks", {"package": "demo", "reason": "bad"}, "repository", "Repository: give a text"),
+    ("/ui/admin/policy", "/blocks", {"repository": "main/no", "package": "demo"}, "repository", "does not exist"),
+    ("/ui/admin/policy", "/freezes", {"repositories": "main/py", "at": "x"}, "at", "At: give a date with a time"),
+    ("/ui/admin/stages", "", {"repository": "main/no", "description": "D"}, "repository", "does not exist"),
+    ("/ui/repositories/main/py/stages", "", {"description": "D" * 2000}, "description", "more than 1000 characters"),
+    ("/ui/account", "", {"name": "N", "email": "nope"}, "email", "Email: expected an address"),
+    ("/ui/account/tokens", "", {"name": "", "reach": "read", "days": "30"}, "name", "Name: give a text"),
+    (
+        "/ui/account/tokens",
+        "",
+        {"name": "x", "repositories": "main/no", "days": "9"},
+        "repositories",
+        "There is no repository",
+    ),
+    ("/ui/account/tokens", "", {"name": "x", "reach": "read", "days": "99999"}, "days", "A token ends within"),
+    (SETTINGS, "/retention/times", {"/schedule": "x"}, "/schedule", "A schedule has five fields"),
+    (SETTINGS, "/retention/one", {"/name": "", "/keep/last": "3"}, "/name", "Name: this is required"),
+    (SETTINGS, "/rules/one", {"/name": "r", "/match/packages": "a", "/until": "x"}, "/until", "Until: give a date"),
+    (SETTINGS, "/import", {"source": "nope", "username": "u"}, "repositories", "Name the repository"),
+    ("/ui/admin", "/storages", {"name": "a b", "path": "x"}, "name", "Name: expected 1 to 64 letters"),
+    (
+        f"{NEW}?format=npm&type=Proxy",
+        "",
+        {"name": "far", "/proxy/routes/0/url": "nope"},
+        "/proxy/routes/0/url",
+        "not the URL",
+    ),
+    (
+        f"{NEW}?format=npm&type=Proxy",
+        "",
+        {"name": "far", "/cache_ttl": "x", "/proxy/routes/0/url": "https://a.example/"},
+        "/cache_ttl",
+        "a time such as 5m",
+    ),
+    (
+        f"{NEW}?format=npm&type=Proxy",
+        "",
+        {"name": "far", "/replicate/repository": "x", "/proxy/routes/0/url": "https://a.example/"},
+        "/replicate/url",
+        "address of the server",
+    ),
+    (f"{NEW}?format=python&type=Hosted", "", {"name": "py", "description": "d"}, "name", "already exists"),
+    (
+        f"{NEW}?format=python&type=Virtual",
+        "",
+        {"name": "v", "/members": "main/no"},
+        "/members",
+        "There is no repository",
+    ),
 )
+
+
+@pytest.mark.parametrize(("place", "action", "fields", "wrong", "sentence"), REFUSED)
 async def test_a_form_that_is_refused_shows_what_was_entered_and_which_field_is_wrong(
-    browser: Browser, place: str, action: str, fields: dict[str, str], sentence: str
+    browser: Browser, place: str, action: str, fields: dict[str, str], wrong: str, sentence: str
 ) -> None:
     await browser.stack.add_repository("py")
+    await browser.stack.ok("POST", "/project", {"key": "core", "name": "Core"})
     await browser.log_in()
-    page = await browser.send(await browser.get(place), f"{place}{action}", **fields)
+    page = await browser.get(place if action in PARTS else place + (action.rpartition("/")[0] or action))
+    target = place.partition("?")[0] + action
+    page = await browser.send(page, target, **fields)
     assert (page.status, sentence in page.text) == (422, True), page.text
-    assert page.forms[f"{place}{action}"] | fields == page.forms[f"{place}{action}"]
+    shown = {name: value for name, value in fields.items() if name != "password"}
+    assert page.forms[target] | shown == page.forms[target]
+    [marked] = re.findall(r"<(?:input|select|textarea)\b([^>]*\baria-invalid=[^>]*)>", page.html)
+    assert f'name="{wrong}"' in marked
+    assert page.html.count('id="wrong-field"') == 1
     assert "<b>The</b>" not in page.html
+    assert not re.search(r"\^\[|\[A-Za-z|matching", page.text), "no sentence shows a regular expression"
+
+
+async def test_each_pattern_of_a_field_of_the_api_is_known_in_words(browser: Browser) -> None:
+    """Those of configurations too, whose schemas are asked for by format."""
+    stack = browser.stack
+    formats = {each["name"] for each in await stack.ok("GET", "/repository/types")}
+    document = await stack.ok("GET", "/openapi.json")
+    schemas = [await stack.ok("GET", f"/repository/config/{name}/schema") for name in formats]
+    unknown = {each for each in _patterns([document, schemas]) if not has_words(each)}
+    assert not unknown
+
+
+def _patterns(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        if isinstance(node.get("pattern"), str):
+            yield node["pattern"]
+        yield from (each for value in node.values() for each in _patterns(value))
+    elif isinstance(node, list):
+        yield from (each for value in node for each in _patterns(value))

@@ -38,12 +38,13 @@ from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
 from pkgrepo.repositories.publish.deployments import StagedFiles, stage_files
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import deployments
+from pkgrepo.untrusted.patterns import pattern
 from pkgrepo.untrusted.text import quoted
 
 MOST_FILES: Final = 500  # of one session
 
 Text = Annotated[str, msgspec.Meta(max_length=255)]
-Sum = Annotated[str, msgspec.Meta(pattern="^[0-9A-Fa-f]{0,128}$")]
+Sum = Annotated[str, msgspec.Meta(pattern=pattern("^[0-9A-Fa-f]{0,128}$", "hexadecimal digits"))]
 
 _LENGTHS: Final = {"md5": 32, "sha1": 40, "sha256": 64, "sha512": 128}
 

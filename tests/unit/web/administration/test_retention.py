@@ -102,7 +102,7 @@ async def test_the_trash_is_shown_restored_and_purged(browser: Browser) -> None:
     await browser.send(page, f"/ui/admin/trash/{gone[0]['trash']}/restore")
     await browser.send(page, f"/ui/admin/trash/{gone[1]['trash']}/purge")
     assert "nothing that you may restore" in (await browser.get("/ui/admin/trash")).text
-    assert (await browser.send(page, f"/ui/admin/trash/{gone[1]['trash']}/restore")).status == 404
+    assert (await browser.send(page, f"/ui/admin/trash/{gone[1]['trash']}/restore")).status == 422
     versions = (await browser.stack.ok("GET", "/package/main%2Fpy/demo/versions"))["items"]
     assert {each["version"] for each in versions} == {"1.0", "1.2"}
 
