@@ -126,9 +126,8 @@ class Visit:
     A request for a page by ``identity``. ``readmes`` renders Markdown and the like.
 
     ``at`` are the parameters of the page's path; with ``storage`` and ``name`` also the ``repository`` that they name.
-    A page that is shown again since a form was refused has the sentence as ``error``, the form as ``sent``, in ``wrong``
-    the JSON pointer of the field that is wrong, if it is known, and as ``then`` the path at which the page is found
-    without the form.
+    A page that is shown again since a form was refused has the sentence as ``error``, the form as ``sent``, the JSON
+    pointer of the wrong field as ``wrong``, if it is known, and as ``then`` the path of the page without the form.
     """
 
     request: Request
