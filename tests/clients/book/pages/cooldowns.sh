@@ -1,0 +1,5 @@
+#: clients curl
+#: here PASSWORD = $PASSWORD
+create mirror npm public --upstream "$R/repositories/main/origin/"
+#: block
+admin "$R/api/repository/main%2Fmirror" | jq -e .config.policy.minimum_release_age.days

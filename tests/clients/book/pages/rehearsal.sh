@@ -1,0 +1,3 @@
+#: here PASSWORD = $PASSWORD
+create npm npm
+#: block

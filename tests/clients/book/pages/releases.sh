@@ -1,0 +1,2 @@
+#: not run: the tests of releases do it, with a release
+#: not run: the tests of releases do it

@@ -1,0 +1,1 @@
+#: not run: it takes half an hour; bin/test runs its parts
