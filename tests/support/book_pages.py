@@ -1,8 +1,8 @@
 """
 Runs the command blocks of a page of the book, in order, as a reader with a fresh server would.
 
-What the reader has done before, and what he sees after, is a script for each page in ``tests/clients/book/pages``. Lines
-of it that begin with ``#:`` say what the runner does there, all others are bash:
+What the reader has done before, and what he sees after, is a script for each page in ``tests/clients/book/pages``.
+Lines of it that begin with ``#:`` say what the runner does there, all others are bash:
 
     #: settings         the lines up to the next ``#:`` are settings of the server
     #: here OLD = NEW   what the blocks below call OLD is NEW here; both to the end of the line

@@ -1,5 +1,7 @@
 """
-Makes what readers of the book have in their folders: ``python -m tests.clients.book.packages KIND NAME VERSION [FOLDER]``.
+Makes what readers of the book have in their folders.
+
+It is run as ``python -m tests.clients.book.packages KIND NAME VERSION [FOLDER]``.
 
 A wheel, gem, conda package, chart or module is a file; of npm, cargo, go, helm and maven it is a folder with a project.
 """

@@ -1,5 +1,4 @@
-#: clients curl
 #: here PASSWORD = $PASSWORD
 create mirror npm public --upstream "$R/repositories/main/origin/"
 #: block
-admin "$R/api/repository/main%2Fmirror" | jq -e .config.policy.minimum_release_age.days
+admin "$R/api/repository/main%2Fmirror/config/policy" | jq -e .minimum_release_age.days

@@ -3,7 +3,7 @@
 folders = ["$FOLDER"]
 #: beside nexus
 #: here https://old.corp.example/simple = $R/repositories/main/old/simple/
-#: here python /srv/wheels = --on-server python $PWD/wheels
+#: here python /srv/wheels = python $PWD/wheels --on-server
 #: here https://nexus.corp.example = $NEXUS
 #: here --username admin = --username admin --password-file ../password
 #: here --username ann = --username ann --password-file ../password
