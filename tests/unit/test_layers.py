@@ -31,7 +31,7 @@ def contract(name: str) -> dict[str, list[str]]:
 def drawn_layers() -> list[set[str]]:
     """The packages of each line of the picture; a line that begins with a blank goes on with the meaning."""
     page = (ROOT / "pkgrepo/docs/architecture.md").read_text()
-    lines = page.split("```text\n")[1].splitlines()
+    lines = page.split("```text\n")[1].split("```\n")[0].splitlines()
     return [set(line.partition("  ")[0].split(" | ")) for line in lines if line and not line.startswith(" ")]
 
 
