@@ -77,6 +77,7 @@ FREE: dict[str, Callable[[NodeBench, Path], object]] = {
 }
 
 
+@pytest.mark.shows("cooldown")
 @pytest.mark.parametrize("program", NODE)
 def test_a_client_of_node_takes_the_version_that_is_old_enough(node: NodeBench, program: str) -> None:
     place = node.project(f"held-{program}")
@@ -90,6 +91,7 @@ def test_a_client_of_node_takes_the_version_that_is_old_enough(node: NodeBench, 
     assert node.required(free, "aged") == "aged@1.1.0"
 
 
+@pytest.mark.shows("cooldown", by=("uv", "pip"))
 @pytest.mark.parametrize("kind", KINDS)
 def test_uv_and_pip_take_the_version_that_is_old_enough(server: ServerProcess, tmp_path: Path, kind: str) -> None:
     bench, index = PythonBench(tmp_path), PythonIndex(server.url, f"main/python-{kind}")

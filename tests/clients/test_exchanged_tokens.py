@@ -71,6 +71,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
     stop_all()
 
 
+@pytest.mark.shows("pipeline", by=("maven-3.9",))
 def test_maven_deploys(job: Job, tmp_path: Path) -> None:
     url = f"{job.server.url}/repositories/main/java"
     bench = MavenBench(tmp_path, url, ("pipeline", job.exchange("main/java")))
@@ -80,6 +81,7 @@ def test_maven_deploys(job: Job, tmp_path: Path) -> None:
     assert "403" in bench.deploy_file("maven-3.9", "com.evil:app:1.0", jar, status=1)
 
 
+@pytest.mark.shows("pipeline", by=("rattler", "anaconda"))
 def test_rattler_build_and_anaconda_upload(job: Job, tmp_path: Path) -> None:
     url, token = f"{job.server.url}/repositories/main/ch", job.exchange("main/ch")
     environ = client_environment(tmp_path / "home")
@@ -118,6 +120,7 @@ def test_rattler_build_and_anaconda_upload(job: Job, tmp_path: Path) -> None:
     assert names == {"acme-rattler-1.0-h0_0.conda", "acme-anaconda-1.0-h0_0.conda"}
 
 
+@pytest.mark.shows("pipeline", by=("oras",))
 def test_oras_and_helm_push(job: Job, tmp_path: Path) -> None:
     clients = ContainerClients(tmp_path, host_of(job.server))
     clients.log_in("pipeline", job.exchange("main/images"))
@@ -133,6 +136,7 @@ def test_oras_and_helm_push(job: Job, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.shows("pipeline", by=("docker", "skopeo"))
 def test_docker_and_skopeo_push(job: Job, tmp_path: Path) -> None:
     host, token = host_of(job.server), job.exchange("main/images")
     with dockerd() as daemon:

@@ -99,6 +99,7 @@ def npm_bench(names: Names, folder: Path, url: str) -> NodeBench:
     return bench
 
 
+@pytest.mark.shows("host", by=("npm-11",))
 def test_npm_publishes_to_a_host_and_installs_from_it(names: Names, tmp_path: Path) -> None:
     bench = npm_bench(names, tmp_path, "http://npm.corp.example/")
     bench.publish("npm-11", bench.package("@acme/by-host"))
@@ -129,6 +130,7 @@ def test_npm_installs_a_lockfile_with_the_addresses_of_another_server(names: Nam
     assert bench.required(project, "moved") == "moved@1.0.0"
 
 
+@pytest.mark.shows("host", by=("uv", "pip"))
 @pytest.mark.parametrize("place", ["http://pypi.corp.example", "SERVER/repository/pypi-all"], ids=["host", "prefix"])
 def test_uv_publishes_and_pip_installs(names: Names, tmp_path: Path, place: str) -> None:
     bench, url = PythonBench(tmp_path), place.replace("SERVER", names.server.url)
@@ -143,6 +145,7 @@ def test_uv_publishes_and_pip_installs(names: Names, tmp_path: Path, place: str)
     assert names.get(f"{url}/pypi/{name}/json").json()["info"]["version"] == "1.0", "as Dependabot asks"
 
 
+@pytest.mark.shows("host", by=("newer",))
 @pytest.mark.parametrize(
     "place", ["http://gems.corp.example", "SERVER/api/packages/acme/rubygems"], ids=["host", "prefix"]
 )
@@ -156,6 +159,7 @@ def test_gem_pushes_and_installs(names: Names, tmp_path: Path, place: str) -> No
     assert f"{name} (1.0)" in bench.gem("list")
 
 
+@pytest.mark.shows("host", by=("maven-3.9",))
 @pytest.mark.parametrize(
     "place", ["http://maven.corp.example", "SERVER/artifactory/libs-release"], ids=["host", "prefix"]
 )
@@ -174,6 +178,7 @@ def test_maven_deploys_and_resolves(names: Names, tmp_path: Path, place: str) ->
     assert bench.dependencies("maven-3.9", coordinates)["app-1.0.jar"] == jar.read_bytes()
 
 
+@pytest.mark.shows("host", by=("anaconda",))
 def test_anaconda_uploads_and_conda_finds(names: Names, tmp_path: Path) -> None:
     file = tmp_path / "by-host-1.0-h0_0.conda"
     file.write_bytes(make_installable("by-host", "1.0", "h0_0", {"share/x.txt": b"x"}))
@@ -192,6 +197,7 @@ def test_anaconda_uploads_and_conda_finds(names: Names, tmp_path: Path) -> None:
     assert "by-host-1.0-h0_0.conda" in names.get("http://conda.corp.example/noarch/repodata.json").text
 
 
+@pytest.mark.shows("host", by=("crane",))
 def test_crane_pushes_to_a_host_and_pulls_by_a_prefix(names: Names, tmp_path: Path) -> None:
     crane = ContainerClients(tmp_path, "images.corp.example")
     crane.environ |= names.environ

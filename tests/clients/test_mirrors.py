@@ -45,6 +45,7 @@ def url(request: pytest.FixtureRequest, sites: Sites) -> str:
     return f"{server.url}/repositories/main"
 
 
+@pytest.mark.shows("mirror")
 @pytest.mark.parametrize("name", ["pip", "uv"])
 def test_requirements_with_hashes(sites: Sites, url: str, tmp_path: Path, name: str) -> None:
     environ = client_environment(tmp_path / "home")
@@ -55,6 +56,7 @@ def test_requirements_with_hashes(sites: Sites, url: str, tmp_path: Path, name: 
     run_client([*install, *index], environ=environ, folder=tmp_path)
 
 
+@pytest.mark.shows("mirror", by=("npm-11",))
 def test_npm_ci(sites: Sites, url: str, tmp_path: Path) -> None:
     registry = Registry(url, "")
     registry.url = f"{url}/node/"
@@ -66,12 +68,14 @@ def test_npm_ci(sites: Sites, url: str, tmp_path: Path) -> None:
     assert lock["integrity"] == mirrored["integrity"]
 
 
+@pytest.mark.shows("mirror", by=("maven-3.9",))
 def test_maven(url: str, tmp_path: Path) -> None:
     bench = MavenBench(tmp_path / "bench", f"{url}/java", None)
     bench.fetch("maven-3.9", f"com.example:{NAME}:1.0:pom")
     assert b"com.example" in bench.fetched("com.example", NAME, "1.0", f"{NAME}-1.0.pom")
 
 
+@pytest.mark.shows("mirror", by=("debian",))
 def test_bundle(url: str, tmp_path: Path) -> None:
     bench = RubyBench(tmp_path, DEBIAN, f"{url}/gems", None)
     bench.write_gemfile(NAME)
@@ -80,6 +84,7 @@ def test_bundle(url: str, tmp_path: Path) -> None:
     bench.bundle("install")
 
 
+@pytest.mark.shows("mirror", by=("rattler",))
 def test_conda(url: str, tmp_path: Path) -> None:
     script = Path(__file__).with_name("conda") / "rattler_client.py"
     arguments = {
@@ -98,6 +103,7 @@ def test_crates_modules_charts_and_files(url: str, tmp_path: Path, name: str) ->
     BUILDS[name](f"{url}/{name}", tmp_path)
 
 
+@pytest.mark.shows("mirror", by=("skopeo",))
 def test_images(url: str, tmp_path: Path) -> None:
     tools = Tools(tmp_path, tmp_path / "runroot")
     host = url.partition("//")[2].partition("/")[0]

@@ -63,6 +63,7 @@ def refusing(api: HttpClient, name: str, kind: str, versions: str) -> Iterator[N
 KINDS = ["block", "rule", "quarantine"]
 
 
+@pytest.mark.shows("held")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("program", ["pip", "uv"])
 def test_python_programs(server: ServerProcess, api: HttpClient, tmp_path: Path, program: str, kind: str) -> None:
@@ -87,6 +88,7 @@ def test_python_programs(server: ServerProcess, api: HttpClient, tmp_path: Path,
         assert ("403" in printed, WHY in printed) == (True, True), printed
 
 
+@pytest.mark.shows("held")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("program", ["npm-10", "npm-11"])
 def test_npm(server: ServerProcess, api: HttpClient, tmp_path: Path, program: str, kind: str) -> None:
@@ -102,6 +104,7 @@ def test_npm(server: ServerProcess, api: HttpClient, tmp_path: Path, program: st
         assert ("403" in printed, WHY in printed) == (True, True), printed
 
 
+@pytest.mark.shows("held")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("tools", TOOLS)
 def test_gem_and_bundle(server: ServerProcess, api: HttpClient, tmp_path: Path, tools: str, kind: str) -> None:
@@ -119,6 +122,7 @@ def test_gem_and_bundle(server: ServerProcess, api: HttpClient, tmp_path: Path, 
         assert "1.1.0" in printed or WHY in printed
 
 
+@pytest.mark.shows("held")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("maven", ["maven-3.9"])
 def test_maven(server: ServerProcess, api: HttpClient, tmp_path: Path, maven: str, kind: str) -> None:
@@ -129,6 +133,7 @@ def test_maven(server: ServerProcess, api: HttpClient, tmp_path: Path, maven: st
         assert ("403" in printed, WHY in printed) == (True, True), printed
 
 
+@pytest.mark.shows("held", by=("rattler",))
 @pytest.mark.parametrize("kind", KINDS)
 def test_rattler(server: ServerProcess, api: HttpClient, tmp_path: Path, kind: str) -> None:
     environ = client_environment(tmp_path / "home")
@@ -144,6 +149,7 @@ def test_rattler(server: ServerProcess, api: HttpClient, tmp_path: Path, kind: s
         assert "demo ==1.1" in install("demo==1.1", 1)
 
 
+@pytest.mark.shows("held", by=("crane",))
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("program", ["crane"])
 def test_images(server: ServerProcess, api: HttpClient, tmp_path: Path, program: str, kind: str) -> None:

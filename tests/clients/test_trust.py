@@ -175,6 +175,7 @@ def test_a_client_ranks_what_is_hosted_and_proxied(
     assert bench.required(place, name) == f"{name}@1.0.0"
 
 
+@pytest.mark.shows("trust")
 @pytest.mark.parametrize("program", ["npm-11", "pnpm", "pnpm-12", "yarn-4", "bun", "deno"])
 def test_where_a_rule_holds_a_version_clients_get_the_one_before(
     server: ServerProcess, tmp_path: Path, program: str
@@ -193,6 +194,7 @@ def test_npm_prints_why_a_version_is_held(server: ServerProcess, tmp_path: Path)
     assert REASON in printed, printed
 
 
+@pytest.mark.shows("held")
 @pytest.mark.parametrize("program", ["npm-8", "npm-9", "npm-10", "npm-11"])
 @pytest.mark.parametrize("wanted", ["widget@1.1.0", "widget@>1.0.0"])
 def test_npm_prints_why_the_version_that_it_asks_for_is_held(
@@ -207,6 +209,7 @@ def test_npm_prints_why_the_version_that_it_asks_for_is_held(
     assert "No matching version found for widget@9.9.9" in printed, printed
 
 
+@pytest.mark.shows("trust", by=("pip", "uv"))
 def test_pip_and_uv_get_the_version_before(server: ServerProcess, tmp_path: Path) -> None:
     bench, index = PythonBench(tmp_path), PythonIndex(server.url, "main/python-held")
     venv = bench.venv()
@@ -235,6 +238,7 @@ def test_gem_pushes_attestations_which_are_verified_and_served(server: ServerPro
     assert served.json == [json.loads(bundle.read_text())]
 
 
+@pytest.mark.shows("trust", by=("newer",))
 def test_gem_gets_the_version_before_where_a_rule_holds_one_without_attestations(
     server: ServerProcess, tmp_path: Path
 ) -> None:

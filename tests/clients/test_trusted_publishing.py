@@ -99,6 +99,7 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
             yield Pipeline(server, issuer, certificate)
 
 
+@pytest.mark.shows("pipeline", by=("uv",))
 def test_uv_publishes_without_credentials(pipeline: Pipeline, tmp_path: Path) -> None:
     bench, index = PythonBench(tmp_path), PythonIndex(pipeline.server.url, "main/py")
     files = [bench.wheel("acme-uv", "1.0"), bench.sdist("acme-uv", "1.0")]
@@ -109,6 +110,7 @@ def test_uv_publishes_without_credentials(pipeline: Pipeline, tmp_path: Path) ->
     assert "does not reach that far" in printed
 
 
+@pytest.mark.shows("pipeline", by=("twine",))
 def test_twine_uploads_with_a_minted_token(pipeline: Pipeline, tmp_path: Path) -> None:
     """Twine itself exchanges tokens for the public index only; the action that runs it does it for every index."""
     bench, index = PythonBench(tmp_path), PythonIndex(pipeline.server.url, "main/py")
@@ -120,6 +122,7 @@ def test_twine_uploads_with_a_minted_token(pipeline: Pipeline, tmp_path: Path) -
     assert pipeline.publisher("main/py", "acme-twine", "1.0") == PUBLISHED_BY
 
 
+@pytest.mark.shows("pipeline", by=("npm-11",))
 @pytest.mark.parametrize("package", ["acme-node", "@acme/node"])
 def test_npm_publishes_without_credentials(pipeline: Pipeline, tmp_path: Path, package: str) -> None:
     registry = Registry(pipeline.server.url, "main/npm")
@@ -205,6 +208,7 @@ def test_npm_trust_of_other_forges_names_the_issuer_by_its_type(pipeline: Pipeli
     assert "accepts no identity tokens of circleci" in refused
 
 
+@pytest.mark.shows("pipeline", by=("newer",))
 def test_gem_pushes_with_an_exchanged_key(pipeline: Pipeline, tmp_path: Path) -> None:
     bench = RubyBench(tmp_path, NEWER, f"{pipeline.server.url}/repositories/main/rb", None)
     path = "/repositories/main/rb/api/v1/oidc/trusted_publisher/exchange_token"
@@ -214,6 +218,7 @@ def test_gem_pushes_with_an_exchanged_key(pipeline: Pipeline, tmp_path: Path) ->
     assert pipeline.publisher("main/rb", "acme-gem", "1.0") == PUBLISHED_BY
 
 
+@pytest.mark.shows("pipeline", by=("crane",))
 def test_crane_pushes_with_an_exchanged_token(pipeline: Pipeline, tmp_path: Path) -> None:
     crane = ContainerClients(tmp_path, host_of(pipeline.server))
     crane.environ |= pipeline.environ

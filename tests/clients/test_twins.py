@@ -153,6 +153,7 @@ def twins(server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> It
             process.wait(TIMEOUT_S)
 
 
+@pytest.mark.shows("twin")
 @pytest.mark.parametrize("name", ["pip", "uv"])
 def test_python(url: str, tmp_path: Path, name: str) -> None:
     environ = client_environment(tmp_path / "home")
@@ -180,6 +181,7 @@ def test_python_pages_have_their_types(twins: Twins) -> None:
     assert metadata.text.startswith("Metadata-Version")
 
 
+@pytest.mark.shows("twin", by=("npm-11",))
 def test_npm(url: str, tmp_path: Path) -> None:
     registry = Registry(url, "")
     registry.url = f"{url}/node/"
@@ -191,12 +193,14 @@ def test_npm(url: str, tmp_path: Path) -> None:
     assert (place / "node_modules" / NAME / "package.json").exists()
 
 
+@pytest.mark.shows("twin", by=("maven-3.9",))
 def test_maven(twins: Twins, tmp_path: Path) -> None:
     bench = MavenBench(tmp_path / "bench", f"{twins.url}/java", None)
     bench.fetch("maven-3.9", f"com.example:{NAME}:1.0:pom")
     assert b"com.example" in bench.fetched("com.example", NAME, "1.0", f"{NAME}-1.0.pom")
 
 
+@pytest.mark.shows("twin", by=("debian",))
 def test_gem_and_bundle(url: str, tmp_path: Path) -> None:
     bench = RubyBench(tmp_path, DEBIAN, f"{url}/gems", None)
     assert f"Successfully installed {NAME}-1.0.0" in bench.gem(
@@ -207,6 +211,7 @@ def test_gem_and_bundle(url: str, tmp_path: Path) -> None:
     assert f"{NAME} (1.0.0)" in bench.locked()
 
 
+@pytest.mark.shows("twin", by=("rattler",))
 def test_conda(url: str, tmp_path: Path) -> None:
     script = Path(__file__).with_name("conda") / "rattler_client.py"
     arguments = {
@@ -226,6 +231,7 @@ def test_crates_modules_charts_and_files(url: str, tmp_path: Path, name: str) ->
     BUILDS[name](f"{url}/{name}", tmp_path)
 
 
+@pytest.mark.shows("twin", by=("skopeo",))
 def test_images(twins: Twins, tmp_path: Path) -> None:
     tools = Tools(tmp_path, tmp_path / "runroot")
     tools.skopeo("copy", f"oci:{twins.folder}/images/{NAME}:v1", f"dir:{tmp_path}/copied")

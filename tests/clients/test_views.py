@@ -58,6 +58,7 @@ def locked(project: Path) -> Mapping[str, str]:
     return {place.rpartition("/")[2]: each["version"] for place, each in packages.items() if place}
 
 
+@pytest.mark.shows("view")
 @pytest.mark.parametrize(("program", "kind"), [("npm-9", "own"), *(("npm-11", each) for each in KINDS)])
 def test_npm_installs_the_tree_of_then(
     server: ServerProcess, then: str, tmp_path: Path, program: str, kind: str
@@ -78,6 +79,7 @@ def test_npm_installs_the_tree_of_then(
     assert locked(newer) == {"demo": "1.1.0", "helper": "1.1.0"}
 
 
+@pytest.mark.shows("view")
 @pytest.mark.parametrize("program", ["npm-11", "pnpm", "yarn-4", "bun"])
 def test_clients_of_node_with_a_token_take_the_version_of_then(
     server: ServerProcess, then: str, tmp_path: Path, program: str
@@ -92,6 +94,7 @@ def test_clients_of_node_with_a_token_take_the_version_of_then(
     assert "405" in printed or "use the address of main/npm-own" in printed
 
 
+@pytest.mark.shows("view")
 @pytest.mark.parametrize(("program", "kind"), [("uv", "own"), *(("pip", each) for each in KINDS)])
 def test_python_programs_take_the_version_of_then(
     server: ServerProcess, then: str, tmp_path: Path, program: str, kind: str
@@ -112,6 +115,7 @@ def test_python_programs_take_the_version_of_then(
     assert "demo==1.1.0" in install("demo==1.1.0", status=1)
 
 
+@pytest.mark.shows("view")
 @pytest.mark.parametrize(("tools", "kind"), [(TOOLS[0], "own"), *((TOOLS[-1], each) for each in KINDS)])
 def test_gem_and_bundle_take_the_version_of_then(
     server: ServerProcess, then: str, tmp_path: Path, tools: str, kind: str
@@ -125,6 +129,7 @@ def test_gem_and_bundle_take_the_version_of_then(
     assert "demo-1.0.0" in printed
 
 
+@pytest.mark.shows("view")
 @pytest.mark.parametrize(("maven", "kind"), [("maven-3.9", "own"), *(("maven-4", each) for each in KINDS)])
 def test_maven_takes_the_version_of_then(
     server: ServerProcess, then: str, tmp_path: Path, maven: str, kind: str
@@ -134,6 +139,7 @@ def test_maven_takes_the_version_of_then(
     assert found == {"demo-1.0.0.jar": b"PK1.0.0", "helper-1.0.0.jar": b"PK1.0.0"}
 
 
+@pytest.mark.shows("view", by=("rattler",))
 @pytest.mark.parametrize("kind", KINDS)
 def test_rattler_takes_the_version_of_then(server: ServerProcess, then: str, tmp_path: Path, kind: str) -> None:
     arguments = {"channel": f"{server.url}/repositories/main/conda-{kind}@{then}", "specs": ["demo", "helper"]}
@@ -143,6 +149,7 @@ def test_rattler_takes_the_version_of_then(server: ServerProcess, then: str, tmp
     assert printed.count("-1.0.0-py_0.conda") == 2
 
 
+@pytest.mark.shows("view", by=("cargo",))
 @pytest.mark.parametrize("kind", KINDS)
 def test_cargo_resolves_and_builds_what_was_there_then(
     server: ServerProcess, then: str, tmp_path: Path, kind: str
@@ -158,6 +165,7 @@ def test_cargo_resolves_and_builds_what_was_there_then(
     assert found == [2, 0]
 
 
+@pytest.mark.shows("view", by=("go",))
 @pytest.mark.parametrize("kind", KINDS)
 def test_go_builds_what_was_there_then(server: ServerProcess, then: str, tmp_path: Path, kind: str) -> None:
     bench = GoBench(tmp_path, f"{server.url}/repositories/main/go-{kind}@{then}", {"GOFLAGS": "-modcacherw -mod=mod"})
@@ -172,6 +180,7 @@ def test_go_builds_what_was_there_then(server: ServerProcess, then: str, tmp_pat
     assert bench.go("list", "-m", "-versions", "example.com/Acme/demo").split() == ["example.com/Acme/demo", "v1.0.0"]
 
 
+@pytest.mark.shows("view", by=("helm",))
 @pytest.mark.parametrize("kind", KINDS)
 def test_helm_pulls_what_was_there_then(server: ServerProcess, then: str, tmp_path: Path, kind: str) -> None:
     url = f"{server.url}/repositories/main/helm-{kind}@{then}"
@@ -180,6 +189,7 @@ def test_helm_pulls_what_was_there_then(server: ServerProcess, then: str, tmp_pa
     assert [each.name for each in tmp_path.glob("*.tgz")] == ["demo-1.0.0.tgz"]
 
 
+@pytest.mark.shows("view", by=("curl",))
 @pytest.mark.parametrize("kind", KINDS)
 def test_curl_lists_what_was_there_then(server: ServerProcess, then: str, tmp_path: Path, kind: str) -> None:
     url = f"{server.url}/repositories/main/raw-{kind}@{then}"

@@ -16,6 +16,7 @@ def dependency(name: str, version: str = "0.1.0", more: str = "") -> str:
     return f'\n[dependencies]\nused = {{ package = "{name}", version = "{version}", registry = "{NAME}"{more} }}\n'
 
 
+@pytest.mark.shows("publish", "search", by=("cargo",))
 def test_a_crate_is_published_once_and_found(bench):
     place = bench.package("first-A")
     assert f"Published first-A v0.1.0 at registry `{NAME}`" in bench.publish(place)
@@ -25,6 +26,7 @@ def test_a_crate_is_published_once_and_found(bench):
     assert ("license: MIT" in info, "first-A of a test" in info) == (True, True)
 
 
+@pytest.mark.shows("install", by=("cargo",))
 @pytest.mark.parametrize("name", ["x", "xy", "xyz", "Xyz_w"])
 def test_crates_are_built_with_dependencies_of_every_kind(bench, name):
     bench.publish(bench.package(name))
@@ -38,6 +40,7 @@ def test_crates_are_built_with_dependencies_of_every_kind(bench, name):
     assert bench.run(program, "run", "-q").strip().splitlines()[-1] == "42"
 
 
+@pytest.mark.shows("yank", "lock", by=("cargo",))
 def test_a_yanked_version_is_for_those_who_have_it_locked(bench, make_bench):
     bench.publish(bench.package("pulled"))
     program = bench.package("has-it", more=dependency("pulled"), files={"src/main.rs": USES})
@@ -63,12 +66,14 @@ def test_owners_are_listed_and_a_refusal_is_printed(bench):
     bench.run(place, "owner", "--registry", NAME, "--add", "admin", "owned")
 
 
+@pytest.mark.shows("refusal", by=("cargo",))
 def test_cargo_prints_why_a_crate_is_refused(bench):
     bench.publish(bench.package("two-words"))
     refused = bench.publish(bench.package("two_words"), status=101)
     assert "status 409 Conflict): crate two_words was previously named two-words" in refused
 
 
+@pytest.mark.shows("private", "login", by=("cargo",))
 @pytest.mark.parametrize("way", ["environment", "login", "program"])
 def test_a_private_repository_is_read_with_a_token(make_bench, token, way):
     bench = make_bench("private")

@@ -57,6 +57,7 @@ def fetch(
     return (place / "Cargo.lock").read_text(), len(list(bench.home.glob("registry/cache/*/*.crate")))
 
 
+@pytest.mark.shows("proxy", by=("cargo",))
 def test_crates_are_fetched_again_while_the_registry_is_out_of_reach(tmp_path_factory, monkeypatch):
     url = configured_index(tmp_path_factory.mktemp("asked"))
     with Tunnels() as tunnels:

@@ -65,6 +65,7 @@ def packages(tmp_path):
     return write
 
 
+@pytest.mark.shows("publish", "install", by=("anaconda",))
 def test_an_uploaded_package_is_shown_downloaded_installed_and_removed(anaconda, packages, rattler, server, tmp_path):
     data = make_installable("demo", "1.0", "h0_0", {"share/demo.txt": b"x"}, depends=[])
     printed = anaconda("ch", "upload", packages(DEMO, data))
@@ -105,6 +106,7 @@ def test_uploads_to_virtual_private_and_companion_channels(anaconda, packages, c
     assert "+ 1.0" in anaconda(channel, "show", "any/demo")
 
 
+@pytest.mark.shows("refusal", by=("anaconda",))
 def test_refusals_are_printed(anaconda, packages):
     file = packages("refused-1.0-h0_0.conda", make_conda("refused", "1.0", "h0_0"))
     assert "may not publish" in anaconda("ch", "upload", file, token=READER, status=1)
@@ -116,6 +118,7 @@ def test_refusals_are_printed(anaconda, packages):
     assert "does not exist" in anaconda("ch", "show", "any/refused", status=1)
 
 
+@pytest.mark.shows("login", by=("anaconda",))
 @pytest.mark.parametrize("channel", ["ch", "py/conda"])
 def test_a_login_gives_a_token_until_the_logout(anaconda, packages, channel):
     user, password = ADMIN

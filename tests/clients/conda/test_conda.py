@@ -98,6 +98,7 @@ def reads(server, mark):
     return re.findall(r" GET /repositories/main/\w+/(\S+) (\d+)", log_since_mark(server, mark))
 
 
+@pytest.mark.shows("install", by=("conda",))
 def test_an_environment_is_made_and_a_second_one_finds_nothing_new(conda, server, tmp_path):
     put(server, "ch")
     for repository in ("ch", "all"):
@@ -114,6 +115,7 @@ def test_an_environment_is_made_and_a_second_one_finds_nothing_new(conda, server
         ]
 
 
+@pytest.mark.shows("private", by=("conda",))
 def test_a_private_channel_is_installed_from_by_token_address(conda, server, tmp_path):
     put(server, "private")
     channel = f"{server.url}/t/{TOKEN.replace('_', '-')}/repositories/main/private"

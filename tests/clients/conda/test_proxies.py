@@ -28,6 +28,7 @@ def log_of(server, repository, mark):
     return re.findall(rf" GET /repositories/main/{repository}/(\S+) (\d+)", server.output)
 
 
+@pytest.mark.shows("proxy", "virtual", by=("rattler",))
 def test_packages_of_an_upstream_and_own_ones_are_installed_again_and_without_the_upstream(
     tmp_path_factory, tmp_path, rattler
 ):

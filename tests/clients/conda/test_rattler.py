@@ -36,6 +36,7 @@ def put_wheel(server, repository, filename, data):
     assert where.put(f"/demo/1.0/{filename}", data).status == 201
 
 
+@pytest.mark.shows("publish", "install", by=("rattler",))
 def test_uploads_and_a_converted_wheel_are_installed_and_a_second_run_finds_nothing_new(server, rattler, tmp_path):
     channel = f"{server.url}/repositories/main/py/conda"
     packages = {
@@ -79,6 +80,7 @@ def traffic(server, mark):
     return re.findall(r" GET (/repositories/main/py/conda/\S+) (\d+)", log_since_mark(server, mark))
 
 
+@pytest.mark.shows("private", by=("rattler",))
 def test_a_private_channel_is_installed_from_by_token_address_which_is_in_no_log(server, rattler, tmp_path):
     put_wheel(server, "private", *make_wheel("demo", "1.0"))
     python = make_installable("python", f"{PYTHON}.99", "h0_0", {"share/p": b""}, subdir="linux-64", noarch=None)

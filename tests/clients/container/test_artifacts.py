@@ -50,6 +50,7 @@ def clients(tmp_path: Path, server: ServerProcess) -> Artifacts:
     return made
 
 
+@pytest.mark.shows("publish", "install", by=("oras",))
 def test_oras_pushes_files_and_pulls_them(clients: Artifacts, wire: HttpClient) -> None:
     clients.write_file("one.txt", "first")
     clients.write_file("two.json", "{}")

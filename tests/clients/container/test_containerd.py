@@ -68,6 +68,7 @@ def fetch(ctr: Ctr, image: str, *options: str | Path, status: int | None = 0) ->
     return ctr("content", "fetch", "--plain-http", *options, f"{ctr.host}/{image}", status=status)
 
 
+@pytest.mark.shows("publish", "install", by=("containerd",))
 def test_ctr_fetches_an_image_and_pushes_it_under_another_name(
     ctr: Ctr, wire: HttpClient, server: ServerProcess
 ) -> None:
@@ -84,6 +85,7 @@ def test_ctr_fetches_an_image_and_pushes_it_under_another_name(
     assert server.output.count("PUT /v2/main/images/pushed/manifests/") == 1, "the second push finds it there"
 
 
+@pytest.mark.shows("refusal", by=("containerd",))
 def test_ctr_prints_why_a_push_is_refused(ctr: Ctr, wire: HttpClient) -> None:
     for content, tag in (("first", "v1"), ("second", "v2")):
         push_image(wire, "main/images/refused", make_image(content), tag)
@@ -98,6 +100,7 @@ def test_ctr_prints_why_a_push_is_refused(ctr: Ctr, wire: HttpClient) -> None:
     assert wire.head("/v2/main/images/other/manifests/v1").status == 404
 
 
+@pytest.mark.shows("private", by=("containerd",))
 def test_ctr_fetches_private_images_with_credentials(ctr: Ctr, wire: HttpClient) -> None:
     image = make_image("private to ctr")
     push_image(wire, "main/private/app", image, "v1")

@@ -99,6 +99,7 @@ def is_served(wire: HttpClient, name: str, image: Image, tag: str) -> bool:
     return replies[0].status == 200
 
 
+@pytest.mark.shows("provenance", by=("cosign",))
 @FORMS
 def test_an_image_signed_by_cosign_is_served(cosign: Cosign, wire: HttpClient, form: str) -> None:
     name, image = f"main/signed/{form}", make_image(form)

@@ -45,6 +45,7 @@ def crane(tmp_path: Path, server: ServerProcess) -> Crane:
     return made
 
 
+@pytest.mark.shows("login", by=("crane",))
 def test_crane_logs_in_and_out(crane: Crane) -> None:
     crane.log_out()
     crane("auth", "login", crane.host, "-u", BOB[0], "-p", BOB[1])
@@ -53,6 +54,7 @@ def test_crane_logs_in_and_out(crane: Crane) -> None:
     assert "UNAUTHORIZED" in crane.push("bobs", "main/images/bobs:2", status=1)
 
 
+@pytest.mark.shows("publish", "install", by=("crane",))
 def test_a_pulled_image_equals_the_pushed_one(crane: Crane) -> None:
     image, name = make_image("pushed"), f"{crane.host}/main/images/pushed"
     assert crane.push("pushed", "main/images/pushed:1").endswith(f"{name}@{image.digest}")
@@ -95,6 +97,7 @@ def test_crane_makes_an_index_of_platforms(crane: Crane, wire: HttpClient) -> No
     assert [each["digest"] for each in listed] == [images["arm64"].digest]
 
 
+@pytest.mark.shows("refusal", by=("crane",))
 def test_a_refused_overwrite_is_printed(crane: Crane) -> None:
     crane.push("one", "main/images/fixed:v1")
     crane.push("one", "main/images/fixed:v1")

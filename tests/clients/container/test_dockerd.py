@@ -43,6 +43,7 @@ def docker(tmp_path: Path, server: ServerProcess, daemon: str) -> Docker:
     return made
 
 
+@pytest.mark.shows("publish", "install", by=("docker",))
 def test_a_pushed_image_is_pulled_unchanged_after_its_removal(docker: Docker, wire: HttpClient) -> None:
     image = docker.make("main/images/proj/app:1", "round")
     docker("push", image)
@@ -105,6 +106,7 @@ def test_a_manifest_list_is_pushed_and_one_platform_pulled(docker: Docker, wire:
     assert docker("image", "inspect", "--format", "{{.Architecture}}", f"{name}:1").strip() == "arm64"
 
 
+@pytest.mark.shows("refusal", by=("docker",))
 def test_a_tag_is_moved_only_if_the_repository_allows_it(docker: Docker) -> None:
     image = docker.make("main/images/fixed:v1", "one")
     docker("push", image)
@@ -118,6 +120,7 @@ def test_a_tag_is_moved_only_if_the_repository_allows_it(docker: Docker) -> None
     docker("push", moving)
 
 
+@pytest.mark.shows("login", by=("docker",))
 def test_a_login_requires_the_right_password(docker: Docker) -> None:
     docker.log_out()
     shown = docker("login", "-u", BOB[0], "-p", "wrong", docker.host, status=1)
@@ -128,6 +131,7 @@ def test_a_login_requires_the_right_password(docker: Docker) -> None:
     assert json.loads((docker.home / ".docker" / "config.json").read_text()).get("auths", {}) == {}
 
 
+@pytest.mark.shows("private", by=("docker",))
 def test_anonymous_clients_pull_public_images_only(docker: Docker) -> None:
     public, private = docker.make("main/images/open:1", "open"), docker.make("main/private/app:1", "private")
     docker("push", public)

@@ -36,6 +36,7 @@ def test_docker_pulls_a_platform_cold_warm_and_alone(docker: Docker, scene: Scen
     assert "503 Service Unavailable" in docker("pull", "--platform", "linux/amd64", image, status=1)
 
 
+@pytest.mark.shows("proxy", by=("docker",))
 def test_docker_pulls_by_digest_when_the_upstream_is_stopped(docker: Docker, scene: Scene) -> None:
     image = f"{scene.image}@{IMAGES['amd64'].digest}"
     docker("pull", image)
@@ -45,6 +46,7 @@ def test_docker_pulls_by_digest_when_the_upstream_is_stopped(docker: Docker, sce
     docker("rmi", image)
 
 
+@pytest.mark.shows("held", by=("docker",))
 def test_docker_prints_why_the_image_of_a_platform_is_refused(docker: Docker, scene: Scene) -> None:
     wire = HttpClient(scene.server.url, ADMIN)
     rule = {"name": "rights", "reason": "ask security", "match": {"contents": ["root_user", "setuid"]}}

@@ -17,6 +17,7 @@ from tests.support.proxied_images import IMAGES, INDEX, REPORT, Scene
 from tests.support.server_process import running
 
 
+@pytest.mark.shows("proxy", by=("skopeo",))
 def test_skopeo_copies_all_platforms(scene: Scene, tools: Tools) -> None:
     def copy(to: str) -> None:
         source = f"docker://{scene.image}:v1"
@@ -53,6 +54,7 @@ def test_skopeo_is_told_that_nothing_can_be_pushed(scene: Scene, tools: Tools) -
     assert "repository main/images is a proxy" in shown
 
 
+@pytest.mark.shows("virtual", by=("skopeo",))
 def test_skopeo_pushes_to_a_member_of_a_virtual_repository(tmp_path: Path, tools: Tools) -> None:
     text = hosted("docker", "own") + virtual("docker", "all", "main/own", publish_to="main/own")
     with running(tmp_path, text) as server:
@@ -87,6 +89,7 @@ def test_an_image_of_a_member_is_extended_through_the_virtual_repository(
     clients.run("crane", "validate", "--remote", f"{scene.host}/main/own/other/app:v1")
 
 
+@pytest.mark.shows("proxy", by=("podman",))
 def test_podman_pulls_one_platform(scene: Scene, tools: Tools) -> None:
     def pull(platform: str) -> None:
         tools.podman(
@@ -100,6 +103,7 @@ def test_podman_pulls_one_platform(scene: Scene, tools: Tools) -> None:
     pull("arm64")
 
 
+@pytest.mark.shows("proxy", by=("crane", "oras"))
 def test_crane_and_oras_read_everything(scene: Scene, tmp_path: Path) -> None:
     clients = ContainerClients(tmp_path, scene.host)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.configurations import MOVING, PRIVATE, config, hosted
 from tests.support.container_tools import CREDS, PASSWORD, USER, Tools
 from tests.support.http_client import HttpClient
@@ -23,6 +25,7 @@ CONFIG = (
 )
 
 
+@pytest.mark.shows("publish", "install", by=("skopeo",))
 def test_skopeo_pushes_inspects_lists_and_pulls(tools: Tools, host: str) -> None:
     image = f"{host}/main/images/skopeo/app"
     tools.push("hello", f"{image}:v1")
@@ -71,6 +74,7 @@ def test_skopeo_deletes(tools: Tools, host: str) -> None:
     assert "manifest unknown" in tools.skopeo("inspect", "--tls-verify=false", image, status=1)
 
 
+@pytest.mark.shows("refusal", by=("skopeo",))
 def test_a_refused_overwrite_is_printed_and_an_identical_push_accepted(tools: Tools, host: str) -> None:
     image = f"{host}/main/images/fixed:v1"
     tools.push("one", image)
@@ -87,6 +91,7 @@ def test_a_name_without_a_repository_means_the_default_repository(tools: Tools, 
     assert wire.get("/v2/main/moving/proj/img/tags/list").json["tags"] == ["1"]
 
 
+@pytest.mark.shows("private", by=("skopeo",))
 def test_anonymous_clients_neither_push_nor_read_private_images(tools: Tools, host: str) -> None:
     assert "unauthorized" in tools.push("hello", f"{host}/main/images/anonymous:v1", creds="", status=1)
     assert "invalid username/password" in tools.push(
@@ -106,6 +111,7 @@ def test_a_repository_can_require_access_tokens(tools: Tools, host: str, wire: H
     tools.push("hello", image, creds=f"anybody:{token}")
 
 
+@pytest.mark.shows("publish", "install", "login", by=("podman",))
 def test_podman_logs_in_pulls_and_pushes(tools: Tools, host: str, wire: HttpClient) -> None:
     login = ["login", "--tls-verify=false", "-u", USER]
     assert "invalid username/password" in tools.podman(*login, "-p", "wrong", host, status=125)
@@ -144,6 +150,7 @@ def test_podman_pushes_an_index_of_two_platforms_and_pulls_one(tools: Tools, hos
     assert "arm64" in tools.podman("inspect", "--format", "{{.Architecture}}", f"{name}:1")
 
 
+@pytest.mark.shows("publish", by=("buildah",))
 def test_buildah_pushes_the_image_that_it_built(tools: Tools, host: str, wire: HttpClient) -> None:
     (tools.folder / "file").write_text("built")
 

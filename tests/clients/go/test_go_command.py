@@ -36,6 +36,7 @@ def bench(server: ServerProcess, tmp_path: Path) -> GoBench:
     return GoBench(tmp_path, f"{server.url}/repositories/main/own")
 
 
+@pytest.mark.shows("install", by=("go",))
 def test_a_module_is_required_and_built(own: HttpClient, bench: GoBench) -> None:
     needed = {**module_files("example.com/needed"), "lib.go": b"package needed\n\nconst Name = 1\n"}
     put_module(own, path("example.com/needed", "v0.1.0"), make_module("example.com/needed", "v0.1.0", needed))
@@ -82,6 +83,7 @@ def test_old_modules_and_pseudo_versions(own: HttpClient, bench: GoBench) -> Non
     assert f"example.com/early {pseudo}" in text
 
 
+@pytest.mark.shows("yank", by=("go",))
 def test_retractions_and_deprecations_are_told(own: HttpClient, bench: GoBench) -> None:
     module = "example.com/retracted"
     for version, more in (("v1.0.0", ""), ("v1.1.0", ""), ("v1.2.0", "\nretract v1.1.0 // it leaks\n")):
@@ -95,6 +97,7 @@ def test_retractions_and_deprecations_are_told(own: HttpClient, bench: GoBench) 
     assert "use something else" in said
 
 
+@pytest.mark.shows("refusal", by=("go",))
 def test_what_is_not_there_and_what_is_refused(
     server: ServerProcess, own: HttpClient, bench: GoBench, tmp_path: Path
 ) -> None:
@@ -118,6 +121,7 @@ def later(module: str, version: str) -> tuple[str, bytes]:
     return path(module, version), make_module(module, version)
 
 
+@pytest.mark.shows("virtual", by=("go",))
 def test_a_virtual_repository_takes_and_gives(server: ServerProcess, tmp_path: Path) -> None:
     client = HttpClient(f"{server.url}/repositories/main/all", ADMIN)
     put_module(client, *later("example.com/through", "v1.0.0"))
@@ -135,6 +139,7 @@ def test_a_private_module_asks_no_checksum_database_only_if_it_is_told_so(own: H
         bench.go("get", "example.com/private@v1.0.0")
 
 
+@pytest.mark.shows("proxy", by=("go",))
 def test_modules_come_through_a_proxy_and_stay_without_its_upstream(tmp_path: Path, server: ServerProcess) -> None:
     put_module(HttpClient(f"{server.url}/repositories/main/leaving", ADMIN), *later("example.com/Far/away", "v1.0.0"))
     api = HttpClient(f"{server.url}/api", ADMIN)

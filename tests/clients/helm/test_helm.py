@@ -87,6 +87,7 @@ def named(helm: Helm) -> Callable[[str], str]:
     return lambda text: f"{text}-{helm.program.parent.parent.name}"
 
 
+@pytest.mark.shows("install", "search")
 def test_charts_are_found_and_pulled(helm: Helm, named: Callable[[str], str]) -> None:
     name = named("found")
     for version in ("0.1.0", "1.0.0-rc.1", "v0.2.0", "0.3.0+b1"):
@@ -127,6 +128,7 @@ def test_a_folder_is_packed_as_helm_does(helm: Helm, named: Callable[[str], str]
     helm("lint", helm.folder / f"{name}-0.1.0.tgz")
 
 
+@pytest.mark.shows("provenance")
 def test_signed_charts_are_verified(helm: Helm, named: Callable[[str], str]) -> None:
     home = helm.folder / "gpg"
     home.mkdir(mode=0o700)
@@ -178,6 +180,7 @@ def test_a_chart_depends_on_another_one(helm: Helm, named: Callable[[str], str])
     ]
 
 
+@pytest.mark.shows("private")
 def test_a_private_repository_wants_a_password(helm: Helm, named: Callable[[str], str]) -> None:
     name = named("secret")
     helm.publish(name, "1.0.0", "private")
@@ -187,6 +190,7 @@ def test_a_private_repository_wants_a_password(helm: Helm, named: Callable[[str]
     helm("pull", f"p/{name}")
 
 
+@pytest.mark.shows("proxy")
 def test_a_proxy_of_another_repository(helm: Helm, named: Callable[[str], str], server: ServerProcess) -> None:
     name, mirror = named("far"), named("mirror")
     helm.publish(name, "1.0.0")

@@ -87,6 +87,7 @@ class Gradle:
 CREDENTIALS = "credentials { username = 'admin'; password = 'correct horse battery' }"
 
 
+@pytest.mark.shows("publish", "install", by=("gradle",))
 def test_publishes_a_module_that_all_clients_fetch(repository: MavenRepository, make_bench: MakeBench) -> None:
     bench = make_bench()
     gradle = Gradle(bench, CREDENTIALS)
@@ -144,6 +145,7 @@ def test_refresh_fetches_no_unchanged_file_again(repository: MavenRepository, ma
         ]
 
 
+@pytest.mark.shows("refusal", by=("gradle",))
 @pytest.mark.parametrize("name", ["once", "releases"])
 def test_refusal_is_told(open_repository: OpenRepository, make_bench: MakeBench, name: str) -> None:
     bench = make_bench(open_repository(name).url)
@@ -155,6 +157,7 @@ def test_refusal_is_told(open_repository: OpenRepository, make_bench: MakeBench,
     assert {"once": "overwriting is disabled", "releases": "Repository accepts only RELEASES"}[name] in shown
 
 
+@pytest.mark.shows("private", by=("gradle",))
 def test_header_credentials_are_tokens(
     open_repository: OpenRepository, make_bench: MakeBench, wire: HttpClient
 ) -> None:

@@ -118,6 +118,7 @@ def coursier(bench: MavenBench, coordinates: str, *login: str, status: int = 0) 
     return [Path(line).read_bytes() for line in shown.splitlines() if line.endswith(".jar")]
 
 
+@pytest.mark.shows("publish", "install", by=("ivy",))
 @pytest.mark.parametrize("metadata", [True, False])
 def test_ivy_publishes_and_fetches_the_latest_release(
     repository: MavenRepository, make_bench: MakeBench, metadata: bool
@@ -134,12 +135,14 @@ def test_ivy_publishes_and_fetches_the_latest_release(
         assert user.fetched("com.example.ivy", name, "1.9", f"{name}-1.9.jar") == bench.jar("1.9").read_bytes()
 
 
+@pytest.mark.shows("private", by=("ivy",))
 def test_ivy_logs_in_by_realm(open_repository: OpenRepository, make_bench: MakeBench) -> None:
     bench = make_bench(open_repository("private").url)
     Ivy(bench).publish("secret", "1.0", bench.jar("secret"))
     assert Ivy(make_bench(bench.url)).fetch("secret", "1.0") == [bench.jar("secret").read_bytes()]
 
 
+@pytest.mark.shows("refusal", by=("ivy",))
 def test_ivy_tells_a_refusal(open_repository: OpenRepository, make_bench: MakeBench) -> None:
     bench = make_bench(open_repository("once").url)
     ivy = Ivy(bench)
@@ -147,6 +150,7 @@ def test_ivy_tells_a_refusal(open_repository: OpenRepository, make_bench: MakeBe
     assert "overwriting is disabled" in ivy.publish("refused", "1.0", bench.jar("second"), "-overwrite", status=1)
 
 
+@pytest.mark.shows("install", by=("coursier",))
 def test_coursier_fetches_releases_and_snapshots(make_bench: MakeBench) -> None:
     bench = make_bench()
     for version, text in (("1.0", "one"), ("1.1-SNAPSHOT", "first"), ("1.1-SNAPSHOT", "second")):
@@ -156,6 +160,7 @@ def test_coursier_fetches_releases_and_snapshots(make_bench: MakeBench) -> None:
     assert coursier(make_bench(), "com.example.coursier:app:[1.0,1.1)") == [bench.jar("one").read_bytes()]
 
 
+@pytest.mark.shows("private", by=("coursier",))
 def test_coursier_logs_in(open_repository: OpenRepository, make_bench: MakeBench) -> None:
     bench = make_bench(open_repository("private").url)
     bench.deploy_file("maven-3.9", "com.example.coursier:secret:1.0", bench.jar("secret"))
@@ -193,6 +198,7 @@ class Sbt:
         return run_client(command, environ=environ, folder=self._project, status=status).stdout
 
 
+@pytest.mark.shows("publish", "install", by=("sbt",))
 def test_sbt_publishes_and_fetches(
     server: ServerProcess, open_repository: OpenRepository, make_bench: MakeBench
 ) -> None:

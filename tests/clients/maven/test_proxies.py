@@ -81,6 +81,7 @@ def fetched(bench: MavenBench, maven: str, artifact: str, version: str, wanted: 
     return bench.fetched(GROUP, artifact, version, f"{artifact}-{version}.jar")
 
 
+@pytest.mark.shows("proxy")
 @pytest.mark.parametrize("maven", MAVENS)
 def test_resolve_cold_warm_and_without_the_upstreams(mirror: Mirror, maven: str) -> None:
     with mirror() as scene:

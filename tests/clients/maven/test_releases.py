@@ -38,6 +38,7 @@ def test_deployed_files_have_all_checksums_and_are_resolved_by_each_maven(
             assert user.fetched(f"{group_of(maven)}.files", "app", "1.0.0", "app-1.0.0.jar") == jar.read_bytes()
 
 
+@pytest.mark.shows("publish", "install")
 @pytest.mark.parametrize("maven", MAVENS)
 def test_build_of_several_modules_is_deployed_and_used(
     repository: MavenRepository, make_bench: MakeBench, maven: str
@@ -66,6 +67,7 @@ def test_newest_release_is_found_by_range_and_by_word(make_bench: MakeBench) -> 
         assert jars == {"app-1.9.5.jar": bench.jar("1.9.5").read_bytes()}
 
 
+@pytest.mark.shows("private")
 @pytest.mark.parametrize("maven", MAVENS)
 def test_private_repository_is_used_with_credentials_only(
     open_repository: OpenRepository, make_bench: MakeBench, maven: str
@@ -133,6 +135,7 @@ TOLD = {
 }
 
 
+@pytest.mark.shows("refusal")
 @pytest.mark.parametrize("maven", MAVENS)
 def test_wrong_password_is_told(make_bench: MakeBench, maven: str) -> None:
     bench = make_bench(auth=(maven, "wrong"))

@@ -36,6 +36,7 @@ def group(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
             yield server
 
 
+@pytest.mark.shows("virtual")
 @pytest.mark.parametrize("through", ["members", "group"])
 @pytest.mark.parametrize("maven", MAVENS)
 def test_releases_and_snapshots_of_an_artifact_are_resolved_through_a_group(

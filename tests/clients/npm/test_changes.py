@@ -32,6 +32,7 @@ def test_tags_are_added_listed_and_removed(bench: NodeBench, client: str) -> Non
     bench.run(client, "dist-tag", "add", f"{name}@1.0.0", "1.x", status=1)
 
 
+@pytest.mark.shows("yank")
 @pytest.mark.parametrize("client", [*ENDS, *PNPMS])
 def test_a_deprecation_is_printed_until_it_is_removed(bench: NodeBench, registry: Registry, client: str) -> None:
     name = f"deprecated-{client}"

@@ -17,6 +17,7 @@ from tests.support.timeouts import TIMEOUT_S
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
 
+@pytest.mark.shows("login")
 @pytest.mark.parametrize("npm", ENDS)
 def test_a_login_with_name_and_password(open_bench: Callable[..., NodeBench], npm: str) -> None:
     bench = open_bench(token=None)
@@ -31,6 +32,7 @@ def test_a_login_with_name_and_password(open_bench: Callable[..., NodeBench], np
     bench.run(npm, "whoami", status=1)
 
 
+@pytest.mark.shows("login")
 @pytest.mark.parametrize("client_name", [*ENDS, "pnpm-12"])
 def test_a_login_through_a_browser(open_bench: Callable[..., NodeBench], client_name: str) -> None:
     bench = open_bench(token=None)
@@ -86,6 +88,7 @@ def test_a_token_for_one_package_is_created(bench: NodeBench) -> None:
     assert "E403" in bench.publish("npm-11", bench.package("not-for-token"), status=1)
 
 
+@pytest.mark.shows("private")
 @pytest.mark.parametrize("client_name", [*NPMS, *PNPMS, "yarn-1", "yarn-4", "bun"])
 def test_a_private_repository_requires_credentials(open_bench: Callable[..., NodeBench], client_name: str) -> None:
     owner = open_bench("private")
@@ -101,6 +104,7 @@ def test_a_private_repository_requires_credentials(open_bench: Callable[..., Nod
     assert "401" in told or "unauth" in told or "authent" in told or "needs credentials" in told, printed
 
 
+@pytest.mark.shows("search")
 @pytest.mark.parametrize("npm", ENDS)
 def test_search_finds_what_was_published(bench: NodeBench, npm: str) -> None:
     name = f"@findable/by-{npm}"
@@ -113,6 +117,7 @@ def test_search_finds_what_was_published(bench: NodeBench, npm: str) -> None:
     assert "undefined" not in printed
 
 
+@pytest.mark.shows("audit")
 @pytest.mark.parametrize("auditor", [*ENDS, *PNPMS, "yarn-4", "bun"])
 def test_an_audit_prints_advisories(bench: NodeBench, auditor: str) -> None:
     if "biter" not in bench.registry.ask("GET", "-/all").json():

@@ -117,6 +117,7 @@ def install(bench: NodeBench, client: str) -> Path:
     return project
 
 
+@pytest.mark.shows("proxy")
 @pytest.mark.parametrize("client", CLIENTS)
 def test_install_cold_warm_and_without_the_upstream(mirror: Mirror, origin: HttpClient, client: str) -> None:
     with mirror(origin.url) as scene:
@@ -182,6 +183,7 @@ def test_corrupted_tarball_fails_the_install_and_is_not_kept(mirror: Mirror, cli
             assert bench.required(project, "leaf") == "leaf@1.0.0"
 
 
+@pytest.mark.shows("virtual")
 @pytest.mark.parametrize("client", CLIENTS)
 def test_own_packages_win_over_public_ones_of_their_name(mirror: Mirror, origin: HttpClient, client: str) -> None:
     name = f"internal-{client}"

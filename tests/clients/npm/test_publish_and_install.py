@@ -34,6 +34,7 @@ def published(module_bench: Callable[..., NodeBench]) -> Registry:
     return bench.registry
 
 
+@pytest.mark.shows("install")
 @pytest.mark.parametrize("installer", CLIENTS)
 def test_every_client_installs_what_every_client_published(
     published: Registry, bench: NodeBench, installer: str
@@ -47,6 +48,7 @@ def test_every_client_installs_what_every_client_published(
     ]
 
 
+@pytest.mark.shows("publish")
 @pytest.mark.parametrize("publisher", CLIENTS)
 def test_published_metadata_is_served_unchanged(published: Registry, publisher: str) -> None:
     document = published.document(plain(publisher))
@@ -67,6 +69,7 @@ def test_published_metadata_is_served_unchanged(published: Registry, publisher: 
     assert published.document(scoped(publisher))["dist-tags"]["beta"] == "1.0.0-beta.1"
 
 
+@pytest.mark.shows("refusal")
 @pytest.mark.parametrize("publisher", CLIENTS)
 def test_a_second_publish_of_a_version_is_refused_with_a_sentence(bench: NodeBench, publisher: str) -> None:
     place = bench.package(f"twice-{publisher}")
@@ -95,6 +98,7 @@ def test_npm_views_what_was_published(bench: NodeBench, npm: str) -> None:
     assert "1.1.0-rc.1" in bench.run(npm, "view", f"{name}@next", "version")
 
 
+@pytest.mark.shows("lock")
 @pytest.mark.parametrize("npm", ENDS)
 def test_npm_installs_from_a_lockfile(bench: NodeBench, npm: str) -> None:
     name = f"locked-{npm}"
@@ -118,6 +122,7 @@ def test_npm_installs_from_a_lockfile(bench: NodeBench, npm: str) -> None:
         assert bench.required(project, name) == f"{name}@1.0.0", resolved
 
 
+@pytest.mark.shows("lock")
 @pytest.mark.parametrize("pnpm", PNPMS)
 def test_pnpm_installs_from_its_lockfile(bench: NodeBench, pnpm: str) -> None:
     name = f"frozen-{pnpm}"

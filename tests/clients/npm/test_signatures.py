@@ -25,6 +25,7 @@ def test_signatures_are_verified_without_the_internet(bench: NodeBench) -> None:
     assert "1 package has a verified registry signature" in printed
 
 
+@pytest.mark.shows("provenance")
 @pytest.mark.parametrize("npm", ENDS)
 def test_provenance_is_published_and_shown(bench: NodeBench, registry: Registry, npm: str) -> None:
     name = f"@proven/by-{npm}"

@@ -20,6 +20,7 @@ def stage(bench: NodeBench, folder: Path, *options: str) -> str:
     return printed.rpartition("staged with id ")[2].partition(")")[0]
 
 
+@pytest.mark.shows("stage", by=("npm-11",))
 def test_a_version_is_staged_looked_at_and_approved(bench: NodeBench, registry: Registry) -> None:
     name = "@waiting/demo"
     bench.publish(NPM, bench.package(name, "1.0.0"))

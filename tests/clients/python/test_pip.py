@@ -59,6 +59,7 @@ def test_lists_versions_newest_first(index: PythonIndex, bench: PythonBench) -> 
     assert "1.10, 1.9, 1.0" in printed
 
 
+@pytest.mark.shows("install", by=("pip",))
 def test_finds_the_newest_version_for_this_python(index: PythonIndex, bench: PythonBench) -> None:
     index.publish("pip-suits", "1.0", requires_python=">=3.8")
     index.publish("pip-suits", "2.0", requires_python=">=4")
@@ -66,6 +67,7 @@ def test_finds_the_newest_version_for_this_python(index: PythonIndex, bench: Pyt
     assert "pip-suits-1.0" in printed
 
 
+@pytest.mark.shows("yank", by=("pip",))
 def test_a_yanked_version_is_installed_only_by_number_and_its_reason_printed(
     index: PythonIndex, bench: PythonBench
 ) -> None:
@@ -99,6 +101,7 @@ def test_a_damaged_upload_is_refused_and_never_installed(index: PythonIndex, ben
     assert "No matching distribution" in bench.pip(bench.venv(), "install", "-i", index.simple, "pip-damaged", status=1)
 
 
+@pytest.mark.shows("private", by=("pip",))
 def test_a_private_repository_requires_credentials(
     open_index: Callable[[str], PythonIndex], bench: PythonBench
 ) -> None:

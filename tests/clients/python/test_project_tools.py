@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.client_programs import client
 from tests.support.python_index import PASSWORD, USER, PythonBench, PythonIndex
 
 
+@pytest.mark.shows("publish", "lock", "install", by=("poetry",))
 def test_poetry_builds_publishes_and_locks(index: PythonIndex, bench: PythonBench) -> None:
     project = _poetry_project(bench.folder / "published", "poetry-published")
     poetry = client("poetry")
@@ -27,6 +30,7 @@ def test_poetry_builds_publishes_and_locks(index: PythonIndex, bench: PythonBenc
     bench.run(poetry, "sync", "--no-root", cwd=user)
 
 
+@pytest.mark.shows("refusal", by=("poetry",))
 def test_poetry_prints_why_other_content_is_refused(index: PythonIndex, bench: PythonBench) -> None:
     project = _poetry_project(bench.folder / "twice", "poetry-twice")
     poetry = client("poetry")
@@ -39,6 +43,7 @@ def test_poetry_prints_why_other_content_is_refused(index: PythonIndex, bench: P
     bench.run(poetry, "publish", "--skip-existing", "-r", "here", cwd=project)
 
 
+@pytest.mark.shows("publish", by=("flit",))
 def test_flit_publishes(index: PythonIndex, bench: PythonBench) -> None:
     project = bench.folder / "flit"
     project.mkdir()
@@ -54,6 +59,7 @@ def test_flit_publishes(index: PythonIndex, bench: PythonBench) -> None:
     assert index.files("flit-published") == ["flit_published-1.0-py2.py3-none-any.whl", "flit_published-1.0.tar.gz"]
 
 
+@pytest.mark.shows("publish", by=("hatch",))
 def test_hatch_publishes_and_skips_published_files(index: PythonIndex, bench: PythonBench) -> None:
     wheel = bench.wheel("hatch-published", "1.0")
     command = [client("hatch"), "publish", "--no-prompt", "-r", index.legacy, "-u", USER, "-a", PASSWORD, wheel]

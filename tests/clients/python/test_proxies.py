@@ -138,6 +138,7 @@ def _check_installed(bench: PythonBench, python: Path) -> None:
     assert bench.run(python, "-c", code, *INSTALLED).split() == [*INSTALLED.values()]
 
 
+@pytest.mark.shows("proxy")
 @pytest.mark.parametrize("program", CLIENTS)
 def test_install_cold_warm_and_without_the_upstream(mirror: Mirror, origin: str, program: str) -> None:
     with mirror(origin) as scene:
@@ -168,6 +169,7 @@ def test_install_through_a_proxy_of_another_index(
         install(scene.bench(), "pip", scene.index)
 
 
+@pytest.mark.shows("virtual")
 @pytest.mark.parametrize("program", ["pip", "uv"])
 def test_own_projects_hide_those_of_the_upstream_in_a_virtual_repository(
     scripted: PythonUpstream, tmp_path: Path, program: str

@@ -14,6 +14,7 @@ from tests.support.timeouts import TIMEOUT_S
 LOGIN = ("-u", USER, "-p", PASSWORD)
 
 
+@pytest.mark.shows("publish", by=("twine",))
 def test_uploads_wheel_and_sdist_and_again_without_change(index: PythonIndex, bench: PythonBench) -> None:
     files = [bench.wheel("twine-both", "1.0.0"), bench.sdist("twine-both", "1.0.0")]
     command = [client("twine"), "upload", "--repository-url", index.legacy, *LOGIN, *files]
@@ -24,6 +25,7 @@ def test_uploads_wheel_and_sdist_and_again_without_change(index: PythonIndex, be
     assert index.page("twine-both")["meta"]["_last-serial"] == serial
 
 
+@pytest.mark.shows("refusal", by=("twine",))
 def test_other_content_under_the_same_name_is_refused_with_a_sentence(index: PythonIndex, bench: PythonBench) -> None:
     command = [client("twine"), "upload", "--repository-url", index.legacy, *LOGIN]
     bench.run(*command, bench.wheel("twine-twice", "1.0"))
@@ -31,6 +33,7 @@ def test_other_content_under_the_same_name_is_refused_with_a_sentence(index: Pyt
     assert "File already exists" in " ".join(printed.split())
 
 
+@pytest.mark.shows("publish", by=("twine-6.1",))
 def test_older_twine_skips_existing_files(index: PythonIndex, bench: PythonBench) -> None:
     command = [client("twine-6.1"), "upload", "--skip-existing", "--repository-url", index.legacy, *LOGIN]
     bench.run(*command, bench.wheel("twine-skips", "1.0"))

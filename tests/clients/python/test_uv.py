@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from tests.support.client_programs import client
 from tests.support.python_index import PASSWORD, USER, PythonBench, PythonIndex
 from tests.support.server_process import ServerProcess
@@ -12,6 +14,7 @@ from tests.support.server_process import ServerProcess
 LOGIN = ("-u", USER, "-p", PASSWORD)
 
 
+@pytest.mark.shows("publish", by=("uv",))
 def test_publishes_and_skips_published_files(index: PythonIndex, bench: PythonBench) -> None:
     files = [bench.wheel("uv-published", "1.0"), bench.sdist("uv-published", "1.0")]
     command = [client("uv"), "publish", "--publish-url", index.legacy, "--check-url", index.simple, *LOGIN, *files]
@@ -27,6 +30,7 @@ def test_publishing_again_without_a_check_changes_nothing(index: PythonIndex, be
     assert len(index.files("uv-again")) == 1
 
 
+@pytest.mark.shows("refusal", by=("uv",))
 def test_other_content_is_refused_and_the_reason_printed(index: PythonIndex, bench: PythonBench) -> None:
     command = [client("uv"), "publish", "--publish-url", index.legacy, *LOGIN]
     bench.run(*command, bench.wheel("uv-twice", "1.0"))
@@ -50,6 +54,7 @@ def test_a_wrong_password_is_refused_and_the_reason_printed(index: PythonIndex, 
     assert "incorrect username or password" in printed
 
 
+@pytest.mark.shows("install", by=("uv",))
 def test_installs_into_an_environment(index: PythonIndex, bench: PythonBench) -> None:
     index.publish("uv-installed", "1.0+local.1")
     python = bench.venv()
@@ -68,6 +73,7 @@ def test_an_end_date_hides_newer_files(index: PythonIndex, bench: PythonBench) -
     assert "exclude-newer" in printed or "No solution" in printed
 
 
+@pytest.mark.shows("lock", by=("uv",))
 def test_locks_and_syncs_a_project_from_this_index_alone(index: PythonIndex, bench: PythonBench) -> None:
     index.publish("uv-locked", "1.0")
     project = bench.folder / "project"
@@ -93,6 +99,7 @@ def test_a_second_request_is_answered_with_304(server: ServerProcess, index: Pyt
     assert sorted(line.split(" GET ")[1].split()[1] for line in pages) == ["200", "304"]
 
 
+@pytest.mark.shows("private", by=("uv",))
 def test_credentials_of_a_private_index_come_from_the_environment(
     open_index: Callable[[str], PythonIndex], bench: PythonBench
 ) -> None:
@@ -103,6 +110,7 @@ def test_credentials_of_a_private_index_come_from_the_environment(
     bench.run(*command, "uv-private", UV_INDEX_HERE_USERNAME=USER, UV_INDEX_HERE_PASSWORD=PASSWORD)
 
 
+@pytest.mark.shows("yank", by=("uv",))
 def test_a_yanked_version_is_skipped(index: PythonIndex, bench: PythonBench) -> None:
     for version in ("1.0", "1.1"):
         index.publish("uv-yanked", version)

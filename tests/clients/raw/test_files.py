@@ -48,6 +48,7 @@ def base(server: ServerProcess) -> str:
 LOGIN = ("-sS", "--fail-with-body", "-u", ":".join(ADMIN))
 
 
+@pytest.mark.shows("publish", "install", by=("curl",))
 def test_curl_puts_and_fetches(run: Run, base: str, tmp_path: Path) -> None:
     (tmp_path / "work" / "big.bin").write_bytes(BIG)
     made = run("curl", *LOGIN, "-T", "big.bin", f"{base}/tool/1.0/")
@@ -81,6 +82,7 @@ def test_downloads_go_on_where_they_stopped(run: Run, base: str, tmp_path: Path)
     assert (work / "big.bin").stat().st_mtime_ns <= before
 
 
+@pytest.mark.shows("install", by=("wget",))
 def test_wget_fetches_a_folder(run: Run, base: str, tmp_path: Path) -> None:
     for path in ("tree/1.0/a.txt", "tree/1.0/deep/b%20c.txt"):
         assert run("curl", *LOGIN, "-T", "-", f"{base}/{path}", data=path.encode()).returncode == 0

@@ -24,6 +24,7 @@ def with_userinfo(url, userinfo):
     return f"{scheme}://{userinfo}@{rest}/"
 
 
+@pytest.mark.shows("private")
 def test_installs_without_credentials_say_so(bench):
     bench.write_gemfile("inside")
     assert "Authentication is required for" in bench.bundle("install", status=17)
@@ -53,6 +54,7 @@ def test_bundler_installs_with_configured_credentials(bench, token, form):
     assert "Bad username or password for" in bench.bundle("install", status=17)
 
 
+@pytest.mark.shows("login")
 def test_signin_saves_a_key_that_pushes(bench):
     del bench.environ["GEM_HOST_API_KEY"]
     answers = {"mail:": ADMIN[0], "Password:": ADMIN[1], "API Key name": ""}

@@ -83,6 +83,7 @@ def publish_tree(scene: Scene) -> RubyBench:
     return bench
 
 
+@pytest.mark.shows("proxy", "lock")
 def test_bundler_installs_cold_warm_and_without_the_upstream(scene):
     origin = publish_tree(scene)
     cold = scene.bench("mirror")
@@ -113,6 +114,7 @@ def test_gem_installs_through_a_proxy_and_cannot_push_to_it(scene):
     assert "is a proxy" in bench.push(bench.build("mine", "1.0.0"), status=1)
 
 
+@pytest.mark.shows("virtual")
 def test_a_virtual_repository_serves_own_gems_before_those_of_others(scene):
     origin = publish_tree(scene)
     origin.publish("mine", "9.0.0")

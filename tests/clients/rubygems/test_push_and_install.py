@@ -14,6 +14,7 @@ from tests.support.gems import make_gem
 pytestmark = pytest.mark.clients
 
 
+@pytest.mark.shows("publish", "refusal")
 @pytest.mark.parametrize("slash", [True, False])
 def test_push_prints_what_happened(bench, slash):
     path = bench.build("a", "1.0.0")
@@ -73,6 +74,7 @@ def test_ruby_reads_the_legacy_index(bench, rb):
     )
 
 
+@pytest.mark.shows("install", "search")
 def test_gem_installs_with_dependencies_searches_and_fetches(bench, server):
     bench.publish("a", "1.0.0")
     bench.publish("a", "1.1.0.pre")
@@ -117,6 +119,7 @@ def test_bundler_installs_with_the_full_index_too(bench):
     assert "a (1.0.0)" in bench.locked()
 
 
+@pytest.mark.shows("yank")
 def test_yanked_versions_are_not_found_with_a_warm_cache(bench, rb):
     bench.publish("a", "1.0.0")
     bench.publish("a", "1.1.0")

@@ -27,6 +27,7 @@ def image(server: ServerProcess) -> str:
     return f"{urlsplit(server.url).netloc}/{REPOSITORY}/app"
 
 
+@pytest.mark.shows("setup", by=("podman", "skopeo"))
 def test_podman_and_skopeo_copy_without_options(new_user: NewUser, image: str) -> None:
     if os.geteuid() != 0:
         pytest.skip("podman needs a user namespace")
@@ -41,6 +42,7 @@ def test_podman_and_skopeo_copy_without_options(new_user: NewUser, image: str) -
     bench.undo(REPOSITORY)
 
 
+@pytest.mark.shows("setup", by=("docker", "crane"))
 def test_crane_and_docker_read_the_same_file(new_user: NewUser, image: str) -> None:
     bench = new_user("crane", "docker")
     bench.set_up(REPOSITORY, "docker")

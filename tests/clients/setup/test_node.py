@@ -36,6 +36,7 @@ def project(bench: SetupBench) -> Path:
     return bench.folder_of("app", {"package.json": '{"name": "app", "version": "0.0.0"}', "yarn.lock": ""})
 
 
+@pytest.mark.shows("setup")
 @pytest.mark.parametrize("client", TOOLS)
 def test_a_new_user_publishes_and_installs(new_user: NewUser, client: str) -> None:
     tool, publish, install = TOOLS[client]

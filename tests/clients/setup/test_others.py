@@ -25,6 +25,7 @@ NewUser = Callable[..., SetupBench]
 RUSTUP = os.environ.get("RUSTUP_HOME") or str(Path.home() / ".rustup")
 
 
+@pytest.mark.shows("setup", by=("cargo",))
 @pytest.mark.parametrize("helper", [True, False], ids=["provider", "token in the file"])
 def test_cargo(new_user: NewUser, helper: bool) -> None:
     bench = new_user("cargo", "rustc", RUSTUP_HOME=RUSTUP)
@@ -67,6 +68,7 @@ SETTINGS = """<settings>
 """
 
 
+@pytest.mark.shows("setup")
 @pytest.mark.parametrize("maven", MAVENS)
 def test_maven(new_user: NewUser, maven: str) -> None:
     bench = new_user()
@@ -109,6 +111,7 @@ tasks.register('show') {{ doLast {{ configurations.wanted.each {{ println "file:
 """
 
 
+@pytest.mark.shows("setup", by=("gradle",))
 def test_gradle(new_user: NewUser, tmp_path: Path) -> None:
     bench = new_user()
     bench.set_up("main/java", "gradle")
@@ -121,6 +124,7 @@ def test_gradle(new_user: NewUser, tmp_path: Path) -> None:
     bench.undo("main/java")
 
 
+@pytest.mark.shows("setup", by=("debian",))
 def test_gem_and_bundler(new_user: NewUser) -> None:
     homes = {"GEM_HOME": "gems", "GEM_PATH": "gems"}
     bench = new_user("gem", "bundle", BUNDLE_SILENCE_ROOT_WARNING="1", BUNDLE_PATH="vendor")
@@ -135,6 +139,7 @@ def test_gem_and_bundler(new_user: NewUser) -> None:
     bench.undo("main/gems")
 
 
+@pytest.mark.shows("setup", by=("rattler",))
 def test_conda(new_user: NewUser, server: ServerProcess) -> None:
     python = CLIENTS / "conda" / "bin" / "python"
     if not python.exists():
@@ -150,6 +155,7 @@ def test_conda(new_user: NewUser, server: ServerProcess) -> None:
     bench.undo("main/channel")
 
 
+@pytest.mark.shows("setup", by=("go",))
 def test_go(new_user: NewUser, server: ServerProcess) -> None:
     client = HttpClient(f"{server.url}/repositories/main/modules", ADMIN)
     module = "example.org/setup"
@@ -163,6 +169,7 @@ def test_go(new_user: NewUser, server: ServerProcess) -> None:
     bench.undo("main/modules")
 
 
+@pytest.mark.shows("setup")
 @pytest.mark.parametrize("helm", ["helm", "helm-4"])
 def test_helm(new_user: NewUser, server: ServerProcess, helm: str) -> None:
     name, data = f"by-{helm}", make_chart(f"by-{helm}", "1.0.0")

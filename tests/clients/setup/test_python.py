@@ -30,6 +30,7 @@ def with_keyring(bench: SetupBench) -> None:
     (bench.folder / "tools" / "keyring").symlink_to(OURS / "keyring")
 
 
+@pytest.mark.shows("setup", by=("uv", "pip"))
 @pytest.mark.parametrize("keyring", [False, True], ids=["token in the file", "keyring"])
 def test_uv_publishes_and_uv_and_pip_install(new_user: NewUser, keyring: bool) -> None:
     bench = new_user("uv", "pip", **QUIET)
@@ -50,6 +51,7 @@ def test_uv_publishes_and_uv_and_pip_install(new_user: NewUser, keyring: bool) -
     bench.undo(REPOSITORY)
 
 
+@pytest.mark.shows("setup")
 @pytest.mark.parametrize("version", ["twine", "twine-6.1"])
 def test_twine_publishes_by_the_name_of_the_repository(new_user: NewUser, version: str) -> None:
     bench = new_user(version)
@@ -58,6 +60,7 @@ def test_twine_publishes_by_the_name_of_the_repository(new_user: NewUser, versio
     bench.undo(REPOSITORY)
 
 
+@pytest.mark.shows("setup", by=("poetry",))
 def test_poetry_publishes_and_installs(new_user: NewUser) -> None:
     bench = new_user("poetry", POETRY_NO_INTERACTION="1", POETRY_VIRTUALENVS_IN_PROJECT="true")
     bench.set_up(REPOSITORY, "poetry")

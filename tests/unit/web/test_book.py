@@ -30,6 +30,7 @@ from pkgrepo.web.book import (
 )
 from tests.support.added_formats import ADDED
 from tests.support.browser import Browser
+from tests.support.clients_page import clients_page, collected
 from tests.support.commands_page import commands_page
 from tests.support.incidents_page import incidents_page
 
@@ -180,3 +181,7 @@ async def test_the_book_is_searched_and_read_by_programs(browser: Browser) -> No
 
 def test_the_page_of_incidents_is_current() -> None:
     assert_current("incidents.md", incidents_page(make_formats(read_config(environ={}))))
+
+
+def test_the_page_of_clients_is_current() -> None:
+    assert_current("clients.md", clients_page(collected()))
