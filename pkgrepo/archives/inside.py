@@ -53,6 +53,7 @@ Difference = Literal[
     "size",
     "obfuscated",
     "licence",
+    "unexplained",
 ]
 DIFFERENCES: Final[tuple[Difference, ...]] = get_args(Difference)
 

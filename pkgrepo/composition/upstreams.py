@@ -57,6 +57,7 @@ from pkgrepo.proxy.resolving.package_files import PackageFiles
 from pkgrepo.proxy.resolving.read_ahead import ReadAhead
 from pkgrepo.proxy.resolving.resolver import Resolver
 from pkgrepo.proxy.resolving.rules import FileRules, PolicyJudges
+from pkgrepo.proxy.resolving.source_archives import SourceArchives
 from pkgrepo.proxy.rule_matches import RuleMatches
 from pkgrepo.proxy.transfers.receiving import Context
 from pkgrepo.proxy.transfers.running import Transfers
@@ -64,6 +65,7 @@ from pkgrepo.proxy.transfers.sharing import Sharing
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.routes import UpstreamSettings
 from pkgrepo.repositories.downloads import CacheCounters
+from pkgrepo.repositories.policy.archive_addresses import ArchiveAddresses
 from pkgrepo.repositories.policy.facts import order_of
 from pkgrepo.storage.catalog.server.upstream_states import is_down, note_upstream
 
@@ -91,6 +93,9 @@ class ProxyParts:
             authorize=lambda route: authorization_of(route, core.secrets),
             on_traffic=self.counters.add_traffic,
             on_health=partial(announce_health, core),
+        )
+        self._archives = Upstreams(
+            upstream_settings(config.proxy, getproxies_environment()), reactor, authorize=lambda _route: None
         )
         self._supervisor = Supervisor(reactor)
         self.negative_cache = make_negative_cache(peers, core.clock)
@@ -192,6 +197,16 @@ class ProxyParts:
             addressed=addressed,
             attested=attested,
             ages=DependencyAges(catalog=core.catalog, clock=core.clock, proxied=formats, documents=self.documents),
+            sources=SourceArchives(
+                catalog=core.catalog,
+                clock=core.clock,
+                disk=core.pools.disk,
+                inside=core.pools.inside,
+                formats=core.formats,
+                upstreams=self._archives,
+                inspect=inspect,
+                folder=config.data.dir,
+            ),
             inspect=inspect,
         )
         histories = Histories(
@@ -199,7 +214,14 @@ class ProxyParts:
         )
         self._lines = lines = Lines(catalog=core.catalog, documents=self.documents, formats=formats)
         self.judges = judges = PolicyJudges(
-            core.catalog, core.clock, core.formats, core.advisories, formats, histories, lines
+            core.catalog,
+            core.clock,
+            core.formats,
+            core.advisories,
+            formats,
+            histories,
+            lines,
+            ArchiveAddresses.checked(config.proxy.source_archives),
         )
         self.rule_matches = RuleMatches(catalog=core.catalog, clock=core.clock, reactor=reactor)
         self.resolver = Resolver(
@@ -309,6 +331,7 @@ class ProxyParts:
         with self._content.without_delay(), self._kept.without_delay():
             await self.transfers.stop()
         await self.upstreams.close()
+        await self._archives.close()
         await self._supervisor.stop()
         self._chosen_routes.close()
         self._leases.close()

@@ -563,6 +563,13 @@ class Proxy(Section, frozen=True):
     max_document_size: Annotated[
         Bytes, meaning("largest index document of an upstream, unpacked", ge=1024, le=2**40)
     ] = 256 * MIB
+    source_archives: Annotated[
+        Mapping[str, Address],
+        meaning(
+            "addresses of archives (tar or zip) of tags, by the host of the source as packages name it, with {owner}, "
+            "{repo} and {tag}; for rules with differs: unexplained"
+        ),
+    ] = field(default_factory=dict)
     ca_file: Annotated[
         ExistingFile | None,
         meaning("certificates of private authorities for upstreams, PEM, beside those of the system"),

@@ -174,6 +174,20 @@ class PackageUrls:
 LooksInside = Callable[[int | bytes, str], Inside]
 
 
+@frozen(kw_only=True, eq=False)
+class Sources:
+    """
+    How files of a format are compared with archives of their source.
+
+    ``digests`` are those of the files in the file at a path, given as a descriptor or as bytes, by their paths, without
+    what builders write. It blocks, and raises ``Invalid`` if the file cannot be read to its end. ``tags`` are those
+    that a version of a package may have, by its key and its text, the likeliest first.
+    """
+
+    digests: Callable[[int | bytes, str], Mapping[str, bytes]]
+    tags: Callable[[str, str], Sequence[str]]
+
+
 def index_nothing(index: PackageIndex, change: Change) -> None:
     """Every list is read from the catalog on request."""
 
@@ -198,7 +212,8 @@ class StoredFormat:
 
     ``inside`` is how the contents of files are looked into for rules; None where nothing does. ``contents`` are the
     words for what files, or images, can have inside. ``differs`` is what can be compared of two versions, and
-    ``shape_of`` what the metadata of a version say of that; it raises ``Invalid``.
+    ``shape_of`` what the metadata of a version say of that; it raises ``Invalid``. ``sources`` is how files are
+    compared with archives of their source; None where they are not.
     ``attests`` is how files are attested; None where they are not.
 
     ``public_path`` is the path at which a file is served while its version is not yanked; it may have another one then.
@@ -240,6 +255,7 @@ class StoredFormat:
     contents: frozenset[Word] = frozenset()
     differs: frozenset[Difference] = frozenset()
     shape_of: Callable[[Mapping[str, Any]], Shape] = lambda _meta: NO_SHAPE
+    sources: Sources | None = None
     public_path: Callable[[str], str] = lambda path: path
     accepts: Callable[[str, str], bool | None] = lambda _dependency, _version: None
     ranges: Ranges = NO_VERSIONS

@@ -31,6 +31,7 @@ from pkgrepo.repositories.advisories.known import Knowledge, KnownAdvisories
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
 from pkgrepo.repositories.format import StoredFormat
+from pkgrepo.repositories.policy.archive_addresses import ArchiveAddresses
 from pkgrepo.repositories.policy.conditions import CACHED, DAY_MS, HOSTED, SERVER, TRUST, Facts, Placed
 from pkgrepo.repositories.policy.effective import CompanionRules, is_companion, origin_of
 from pkgrepo.repositories.policy.facts import advisories_on, facts_of_image, known_contents, order_of
@@ -236,6 +237,7 @@ class Rehearsal(MaintenanceWork):
         days: int,
         everywhere: bool,
         histories: Histories = no_history,
+        archives: ArchiveAddresses | None = None,
     ) -> None:
         super().__init__(context)
         self._formats = context.formats
@@ -246,6 +248,7 @@ class Rehearsal(MaintenanceWork):
         self._everywhere = everywhere
         self._days = days
         self._histories = histories
+        self._archives = archives
 
     async def run(self, progress: Progress) -> Mapping[str, Any]:
         """Do the work as a job; it may be cancelled at any await."""
@@ -262,7 +265,9 @@ class Rehearsal(MaintenanceWork):
             after: str | None = ""
             while after is not None:
                 histories = await self._histories_of(repository, format_, rules, after)
-                trial = Trial(found, repository, format_, rules, origins, from_day, now_ms, state, histories)
+                trial = Trial(
+                    found, repository, format_, rules, origins, from_day, now_ms, state, histories, self._archives
+                )
                 after = await self._catalog.scan(trial.read_packages, after)
                 progress.step(BATCH)
             progress.end()
@@ -299,7 +304,7 @@ class Rehearsal(MaintenanceWork):
         policy = CompanionRules(rules, of_parent, rules, format_.companion.origins)
         state = await self._knowledge(beyond)
         known = (False, False) if state is None else (state.stored, state.complete)
-        return policy, Origins(format_.companion, policy, parent, beyond, now_ms, *known)
+        return policy, Origins(format_.companion, policy, parent, beyond, now_ms, *known, archives=self._archives)
 
     async def _knowledge(self, format_: StoredFormat) -> Knowledge | None:
         """The state of the advisories of a format; None if there are none of it."""
@@ -334,6 +339,7 @@ class Trial:
     now_ms: int
     advisories: Knowledge | None
     histories: Mapping[str, History] = MappingProxyType({})
+    archives: ArchiveAddresses | None = None
 
     def read_packages(self, r: Reader, after: str) -> str | None:
         """Try them on ``BATCH`` packages with keys above ``after``; the last of these keys, None at the end."""
@@ -365,6 +371,7 @@ class Trial:
             facts=known_contents(r, self.format, key, rules.needs),
             history=self.histories.get(key) or wanted_history(r, self.format, self.repository, key, rules.needs),
             believes=True,
+            archives=self.archives,
         )
         judge = with_stored(judge, r)
         # what a file is made of has rules and times of its own, and so have the versions before it

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from pkgrepo.composition.core import Core
 from pkgrepo.composition.databases import reading
@@ -18,6 +18,7 @@ from pkgrepo.management.api.names import get_format
 from pkgrepo.management.repositories.definitions import define
 from pkgrepo.oidc.issuers import Issuers
 from pkgrepo.repositories.clock import seconds_of
+from pkgrepo.repositories.policy.archive_addresses import ArchiveAddresses
 from pkgrepo.sigstore.roots import root_of
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
 from pkgrepo.storage.catalog.people.users import find_user_by_name, has_users
@@ -37,10 +38,7 @@ def start_problems(core: Core, config: Config) -> Iterator[str]:
         if problem is not None and not description.startswith("systemd:"):
             yield problem
     yield from _certificate_problems(config)
-    try:
-        root_of(config.auth.trusted_root)
-    except Invalid as error:
-        yield f"auth.trusted_root: {error}"
+    yield from _unusable_settings(config)
     if config.traces.endpoint:
         try:
             spans_module()
@@ -62,6 +60,18 @@ def start_problems(core: Core, config: Config) -> Iterator[str]:
             yield from _token_problems(config, catalog)
     except CatalogUnusable as error:
         yield f"database.url: {error}"
+
+
+def _unusable_settings(config: Config) -> Iterator[str]:
+    checks: Mapping[str, Callable[[], object]] = {
+        "auth.trusted_root": lambda: root_of(config.auth.trusted_root),
+        "proxy.source_archives": lambda: ArchiveAddresses.checked(config.proxy.source_archives),
+    }
+    for setting, check in checks.items():
+        try:
+            check()
+        except Invalid as error:
+            yield f"{setting}: {error}"
 
 
 def _certificate_problems(config: Config) -> Iterator[str]:

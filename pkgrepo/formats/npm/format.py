@@ -10,7 +10,7 @@ from pkgrepo.formats.npm.audit.matching import ECOSYSTEM
 from pkgrepo.formats.npm.change.requests import change_tag
 from pkgrepo.formats.npm.document_requests import take_file
 from pkgrepo.formats.npm.drilled import DRILLED
-from pkgrepo.formats.npm.inside import CONTENTS, DIFFERS, look, shape_of
+from pkgrepo.formats.npm.inside import CONTENTS, DIFFERS, SOURCES, look, shape_of
 from pkgrepo.formats.npm.packument.document import FULL, SHORT
 from pkgrepo.formats.npm.packument.requests import Caches
 from pkgrepo.formats.npm.packument.splicing import KINDS, find_latest, make_packuments, read_parts, rewind, splice
@@ -81,6 +81,7 @@ def npm() -> Format:
         attests=ATTESTS,
         contents=CONTENTS,
         differs=DIFFERS,
+        sources=SOURCES,
         shape_of=shape_of,
         accepts=accepts,
         ranges=RANGES,

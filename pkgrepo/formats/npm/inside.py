@@ -15,9 +15,11 @@ from typing import Any, Final
 
 import msgspec
 
+from pkgrepo.archives.explained import digests_of_files, names_of_tags
 from pkgrepo.archives.inside import Difference, Inside, Shape, Signs, Word, look_inside, names_checked
 from pkgrepo.archives.licence_texts import licence_files, licences_declared
 from pkgrepo.errors import Invalid
+from pkgrepo.repositories.format import Sources
 from pkgrepo.repositories.policy.facts import licences_of
 from pkgrepo.untrusted.code_hosts import repository_of
 
@@ -116,7 +118,7 @@ CONTENTS: Final[frozenset[Word]] = frozenset({"install_script", "native_build", 
 DIFFERS: Final[frozenset[Difference]] = frozenset(
     {
         *("install_script", "native_build", "executable", "dependency", "git_dependency", "publisher", "source"),
-        *("young_dependency", "size", "obfuscated", "licence"),
+        *("young_dependency", "size", "obfuscated", "licence", "unexplained"),
     }
 )
 
@@ -124,3 +126,13 @@ DIFFERS: Final[frozenset[Difference]] = frozenset(
 def look(content: int | bytes, path: str) -> Inside:
     """What a tarball has inside. Blocks. :raises Invalid: it cannot be read to its end"""
     return look_inside(content, path, SIGNS)
+
+
+def _tags(name: str, version: str) -> Sequence[str]:
+    """The tags of a version: those of a repository with several packages have the name of one, maybe without scope."""
+    scope, _, rest = name.rpartition("/")
+    plain = names_of_tags(version, [name, *([rest] if scope else [])])
+    return [*plain[2:], *plain[:2]] if scope else plain
+
+
+SOURCES: Final = Sources(digests=lambda content, path: digests_of_files(content, path, SIGNS.top), tags=_tags)

@@ -15,7 +15,7 @@ from pkgrepo.formats.python.index.pages import HELD_PAGE, JSON_PAGE
 from pkgrepo.formats.python.index.project_json import newest, read_listed
 from pkgrepo.formats.python.index.project_lists import NAME_LISTS, PROJECT_LISTS, MergedLists
 from pkgrepo.formats.python.index.requests import IndexCaches
-from pkgrepo.formats.python.inside import CONTENTS, DIFFERS, look
+from pkgrepo.formats.python.inside import CONTENTS, DIFFERS, OF_SOURCE, look
 from pkgrepo.formats.python.mirrored import MIRRORED
 from pkgrepo.formats.python.names import METADATA, normalise
 from pkgrepo.formats.python.provenance import ATTESTS
@@ -79,6 +79,7 @@ def python() -> Format:
         attests=ATTESTS,
         contents=CONTENTS,
         differs=DIFFERS,
+        sources=OF_SOURCE,
         accepts=accepts,
         ecosystem=Ecosystem(
             name=names.ECOSYSTEM, package_key=normalise, sort=versions.bound_key, builds=versions.builds

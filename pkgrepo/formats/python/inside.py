@@ -22,9 +22,11 @@ from typing import Any, Final
 import msgspec
 from attrs import evolve
 
+from pkgrepo.archives.explained import digests_of_files, names_of_tags
 from pkgrepo.archives.inside import Difference, Inside, Shape, Signs, Word, look_inside, names_checked
 from pkgrepo.archives.licence_texts import licence_files, licences_declared
 from pkgrepo.formats.python.names import normalise
+from pkgrepo.repositories.format import Sources
 from pkgrepo.untrusted.code_hosts import repository_of
 
 _WHEEL: Final = r"^(?:[^/]+\.data/(?:purelib|platlib)/)?"  # PEP 427: what goes into site-packages
@@ -118,13 +120,15 @@ SOURCES: Final = Signs(
     licences=licence_files(r"^[^/]+/"),
 )
 _BUILT: Final = (".whl", ".egg")
+# What builders write about a distribution; the names of these folders have the version.
+_WRITTEN: Final = re.compile(r"^(?:[^/]+\.dist-info/|(?:.*/)?[^/]+\.egg-info/|PKG-INFO$)")
 
 
 CONTENTS: Final[frozenset[Word]] = frozenset({"install_script", "native_build", "pth", "executable", "native_binary"})
 DIFFERS: Final[frozenset[Difference]] = frozenset(
     {
         *("install_script", "native_build", "pth", "executable", "dependency", "git_dependency", "source", "size"),
-        *("young_dependency", "obfuscated", "licence"),
+        *("young_dependency", "obfuscated", "licence", "unexplained"),
     }
 )
 
@@ -135,3 +139,11 @@ def look(content: int | bytes, path: str) -> Inside:
         return look_inside(content, path, WHEEL)
     found = look_inside(content, path, SOURCES)
     return evolve(found, words=found.words | {"install_script"})
+
+
+def _digests(content: int | bytes, path: str) -> Mapping[str, bytes]:
+    signs = WHEEL if path.lower().endswith(_BUILT) else SOURCES
+    return digests_of_files(content, path, signs.top, _WRITTEN)
+
+
+OF_SOURCE: Final = Sources(digests=_digests, tags=lambda name, version: names_of_tags(version, [name]))

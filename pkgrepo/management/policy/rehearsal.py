@@ -162,6 +162,7 @@ async def rehearse(call: Call, body: RehearsalWish) -> Rehearsed | Response:
         days=body.days,
         everywhere=everywhere,
         histories=call.shared.proxy.judges.history,
+        archives=call.shared.proxy.judges.archives,
     )
     call.object = body.repository or "all repositories"
     data = {"on": f"rules for {call.object}", "by": call.actor.name}

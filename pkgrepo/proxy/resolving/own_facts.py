@@ -62,6 +62,7 @@ from pkgrepo.storage.catalog.packages import files
 
 from .attested_files import AttestedFiles, Inspect, beside
 from .dependency_ages import DependencyAges
+from .source_archives import SourceArchives
 
 MOST: Final = sys.maxsize
 MOST_BEFORE: Final = 4  # files that are read for one that is asked for, beside itself: two are enough, as a rule
@@ -100,7 +101,8 @@ class OwnFactsOfFiles:
     Reads them; ``formats`` and ``proxied`` are by name. ``inspect`` looks at the bytes of a kept file.
 
     Metadata are read in a ``pool``; what files have inside in ``inside``, where it keeps nobody else waiting.
-    Attestations are read by ``attested``, and ``ages`` are those of packages that versions need.
+    Attestations are read by ``attested``, ``ages`` are those of packages that versions need, and ``sources`` the
+    archives with which files are compared.
     """
 
     _catalog: ICatalog
@@ -113,6 +115,7 @@ class OwnFactsOfFiles:
     _addressed: AddressedFiles
     _attested: AttestedFiles
     _ages: DependencyAges
+    _sources: SourceArchives
     _inspect: Inspect
     _in_flight: SingleFlight[_Place, FileFacts] = field(factory=SingleFlight)
     _listed_in_flight: SingleFlight[_Place, tuple[str, FileFacts]] = field(factory=SingleFlight)
@@ -174,7 +177,7 @@ class OwnFactsOfFiles:
             judge = _with_read(judge, found)
             lacking = await self._before(judge, about, asked)
             if not lacking:
-                return await self._with_ages(judge, about)
+                return await self._with_sources(await self._with_ages(judge, about), about)
             found = await together(self._with_file(judge, each, largest) for each in lacking)
 
     async def _with_ages(self, judge: Judge, about: About) -> Judge:
@@ -185,6 +188,38 @@ class OwnFactsOfFiles:
         names = await self._pool(judge.asking, facts)
         return await self._ages.of(judge, names, facts.published_ms) if names else judge
 
+    async def _with_sources(self, judge: Judge, about: About) -> Judge:
+        """The judge, with what archives of their sources do not explain of a file and of those before it."""
+        if not judge.asks_sources:
+            return judge
+        paths = await self._pool(judge.unexplained, await about(judge))
+        return _with_read(judge, await together(self._with_source(judge, each) for each in paths))
+
+    async def _with_source(self, judge: Judge, path: str) -> Judge:
+        try:
+            found = await self._find(judge, path)
+            if isinstance(found, RemoteFile):
+                file = await self._fetching.finish(found)
+                facts, names = await _of_entry(found, judge), [_name_of(found), f"sha256:{file.sha256}"]
+            elif found is not None:
+                file, facts = found, await self._of_stored(found, judge)
+                names = strong_names({**file.digests, "sha256": file.sha256})
+            else:
+                return judge
+        except NotFound:
+            return judge
+        return await self._sources.of(judge, file, facts, names)
+
+    async def _find(self, judge: Judge, path: str) -> RemoteFile | File | None:
+        """A file of the package by its path, as it can be read."""
+        find = None if judge.line is None else judge.line.find
+        found: RemoteFile | File | None
+        if find is None:
+            found = await self._catalog.look(files.find_file, judge.member.id, path)
+        else:
+            found = await find(path)
+        return found
+
     async def _before(self, judge: Judge, about: About, asked: set[str]) -> Sequence[str]:
         """The paths of files that are to be read next, which are ``asked`` for from now on."""
         lacking = await self._pool(judge.lacking, await about(judge))
@@ -194,14 +229,9 @@ class OwnFactsOfFiles:
 
     async def _with_file(self, judge: Judge, path: str, largest: int) -> Judge:
         """The judge, with what its rules ask of another file of the package, if that can be had."""
-        find = None if judge.line is None else judge.line.find
         inside = self.asked(judge) & INSIDE
-        found: RemoteFile | File | None
         try:
-            if find is None:
-                found = await self._catalog.look(files.find_file, judge.member.id, path)
-            else:
-                found = await find(path)
+            found = await self._find(judge, path)
             if isinstance(found, RemoteFile):
                 return await self._of_listed(judge, found, inside, digests=False, largest=largest)
             if found is None:

@@ -39,6 +39,7 @@ from pkgrepo.proxy.trace import HiddenVersion, StepKind, Trace
 from pkgrepo.repositories.advisories.known import KnownAdvisories
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.format import StoredFormat
+from pkgrepo.repositories.policy.archive_addresses import NO_ARCHIVES, ArchiveAddresses
 from pkgrepo.repositories.policy.conditions import CACHED, HOSTED, INSIDE, TRUST
 from pkgrepo.repositories.policy.effective import CompanionRules, origin_of
 from pkgrepo.repositories.policy.facts import advisories_on, known_contents
@@ -66,6 +67,7 @@ class MemberJudges:
     origins: Origins | None
     loaded: bool
     complete: bool
+    archives: ArchiveAddresses = NO_ARCHIVES
 
     def __call__(self, reader: Reader | None, package: str) -> Judge | None:
         """The judge of a package (a key), None if no rule is about it; without a reader it knows nothing more."""
@@ -73,7 +75,15 @@ class MemberJudges:
         if rules is None:
             return None
         declares = self.proxied.declares if self.proxied is not None and rules.reads_metadata else None
-        judge = Judge(self.format, rules, self.flat.repository, self.now_ms, declares=declares, origins=self.origins)
+        judge = Judge(
+            self.format,
+            rules,
+            self.flat.repository,
+            self.now_ms,
+            declares=declares,
+            origins=self.origins,
+            archives=self.archives,
+        )
         if reader is not None and self._asks_files(rules):
             serial, facts = facts_of_package(reader, self.format.name, package)
             if self.proxied is None:  # what is published here is described by its metadata
@@ -107,7 +117,7 @@ class MemberJudges:
 class PolicyJudges:
     """
     Makes judges; ``formats``, and what is ``proxied`` of them, are by name. ``known``: None knows none. ``histories``
-    are those of who published the versions of packages.
+    are those of who published the versions of packages. ``archives`` is where those of their sources are.
 
     It also notes what they find to be hidden by facts, for lists over all packages.
     """
@@ -121,7 +131,9 @@ class PolicyJudges:
         proxied: Mapping[str, Proxied] = MappingProxyType({}),
         histories: Histories | None = None,
         lines: Lines | None = None,
+        archives: ArchiveAddresses = NO_ARCHIVES,
     ) -> None:
+        self.archives = archives
         self._histories = histories
         self._catalog = catalog
         self._clock = clock
@@ -202,10 +214,12 @@ class PolicyJudges:
             known = await self._knowledge(self._formats[parent.format]) if advisories else NOTHING
             beyond, now_ms = self._formats[parent.format], self._clock.now_ms()
             root = "" if self._histories is None else self._histories.root.id
-            origins = Origins(format_.companion, policy, parent, beyond, now_ms, *known, root=root)
+            origins = Origins(
+                format_.companion, policy, parent, beyond, now_ms, *known, root=root, archives=self.archives
+            )
         known = await self._knowledge(format_) if advisories else NOTHING
         proxied = self._proxied.get(repository.format) if repository.type is RepositoryType.PROXY else None
-        return MemberJudges(format_, flat, self._clock.now_ms(), proxied, origins, *known)
+        return MemberJudges(format_, flat, self._clock.now_ms(), proxied, origins, *known, self.archives)
 
     async def package_of(self, flat: FlatMember, key: str, file: File) -> str:
         """The package (a key) with which a stored file is judged; of a plain file that in whose folder it lies."""

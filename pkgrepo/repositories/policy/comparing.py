@@ -61,6 +61,10 @@ class Decides(Protocol):
     def first_published(self, name: str) -> int | None:
         """When that was (ms), None if nothing tells it. :raises LookupError: it was not asked yet"""
 
+    @property
+    def asks_sources(self) -> bool:
+        """Whether rules ask for what archives of the source do not explain."""
+
 
 @define(eq=False)
 class Comparisons:
@@ -107,7 +111,13 @@ class Comparisons:
             if self._judge.lacks(peer, its):
                 lacking += [peer.path] if served or not (found or lacking) else []
             elif served or len(found) < MOST_BETWEEN:
-                found.append(self._compare_two(its, facts, peer.version, at_ms))
+                compared = self._compare_two(its, facts, peer.version, at_ms)
+                if self._judge.asks_sources and (served or not found):
+                    open_ = ((path, facts), (peer.path, its))
+                    compared = evolve(compared, unexplained=tuple(at for at, each in open_ if each.explained is None))
+                elif its.explained is None and facts.explained is not None:  # further ones are not asked for
+                    compared = evolve(compared, unknown=compared.unknown - {"unexplained"})
+                found.append(compared)
             if served:
                 break
         if lacking:
@@ -155,4 +165,4 @@ def _differing_in_everything(_facts: Facts, _at_ms: int) -> Compared:
 
 
 def _seen(facts: Facts) -> Seen:
-    return Seen(facts.contents, facts.shape, facts.told)
+    return Seen(facts.contents, facts.shape, facts.told, facts.explained)

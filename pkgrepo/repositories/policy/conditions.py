@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from attrs import define, frozen
 
+from pkgrepo.archives.explained import Explained
 from pkgrepo.archives.inside import Difference, Shape, Word
 from pkgrepo.archives.licence_texts import names_in
 from pkgrepo.errors import Invalid
@@ -56,7 +57,8 @@ class Facts:
     further ``advisories`` unless they are ``complete``. ``contents`` are what its bytes have inside, None if
     these were not read, or could not be; ``shape`` is what else they say that is compared between versions; they
     were ``looked_into`` if both were read, or cannot be.
-    ``told`` is what the metadata of the version say of that. ``compare`` compares these facts with those of the version
+    ``told`` is what the metadata of the version say of that, and ``explained`` what the archive of its source does not
+    explain. ``compare`` compares these facts with those of the version
     before, at a time (ms); None if there is nothing to compare with. ``trust`` is None if it is not known what is
     claimed. ``unread`` are data that the file tells, and which were not read for this question: whether they are
     missing is decided when the file is asked for.
@@ -81,6 +83,7 @@ class Facts:
     shape: Shape | None = None
     looked_into: bool = False
     told: Shape | None = None
+    explained: Explained | None = None
     compare: Callable[[Facts, int], Compared] | None = None
     advisories: Sequence[Advisory] | None = None
     trust: Trust | None = None

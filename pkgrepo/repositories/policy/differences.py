@@ -17,6 +17,8 @@ word                  what it says
                       L{pkgrepo.archives.minified}
 ``licence``           its files declare, or have the text of, a licence that those of the one before do not, which have
                       another one
+``unexplained``       it has files that the archive of its tag does not explain where the one before has none, see
+                      L{pkgrepo.archives.explained}; or there is no such tag, and the one before has one
 ====================  ==================================================================================================
 """
 
@@ -29,13 +31,18 @@ from typing import Final
 
 from attrs import evolve, frozen
 
+from pkgrepo.archives import minified
+from pkgrepo.archives.explained import Explained, new_places
 from pkgrepo.archives.inside import DIFFERENCES, NO_SHAPE, Difference, Shape
 from pkgrepo.archives.licence_texts import new_licences
-from pkgrepo.archives.minified import GROWTH, LEAST_GROWTH, new_places
+from pkgrepo.archives.minified import GROWTH, LEAST_GROWTH
 
 YOUNG_MS: Final = 60 * 24 * 3600 * 1000  # 35 days in the incident event-stream of 2018
 MOST_ASKED: Final = 5  # packages that are asked about, of one version
 MOST_NAMED: Final = 5  # names in a sentence
+NO_TAG: Final = "no tag"  # in place of the names of files
+_UNTAGGED: Final = "first version without a tag of its source"
+_UNEXPLAINED: Final = "new unexplained"
 _OBFUSCATED: Final = "new obfuscated or minified code in"
 
 ALL: Final = frozenset(DIFFERENCES)
@@ -46,11 +53,15 @@ _NONE: Final[Mapping[Difference, tuple[str, Sequence[str]]]] = MappingProxyType(
 
 @frozen
 class Seen:
-    """What is compared of a file: what it has inside, and what its bytes and its document say; None is not known."""
+    """
+    What is compared of a file: what it has inside, what its bytes and its document say, and what the archive of its
+    source does not explain; None is not known.
+    """
 
     contents: frozenset[str] | None = None
     shape: Shape | None = None
     told: Shape | None = None
+    explained: Explained | None = None
 
 
 @frozen
@@ -60,30 +71,33 @@ class Compared:
 
     ``words`` has what is different, with the version before and names for a sentence. Of what is ``unknown`` nothing
     can be said. ``lacking`` are the paths of files that are to be read for that, or an empty one if it is not known
-    which; ``asking`` are names of packages of which it is to be asked when they were first published.
+    which; ``asking`` are names of packages of which it is to be asked when they were first published, and
+    ``unexplained`` the paths of files with which the archives of their sources are to be compared.
     """
 
     words: Mapping[Difference, tuple[str, Sequence[str]]] = _NONE
     unknown: frozenset[Difference] = frozenset()
     lacking: tuple[str, ...] = ()
     asking: tuple[str, ...] = ()
+    unexplained: tuple[str, ...] = ()
 
     @classmethod
     def joined(cls, found: Iterable[Compared]) -> Compared:
         """What is different from any of several versions, as the first of them says it."""
         words: dict[Difference, tuple[str, Sequence[str]]] = {}
         unknown: frozenset[Difference] = frozenset()
-        asking: dict[str, None] = {}
+        asking, unexplained = dict[str, None](), dict[str, None]()
         for each in found:
             words = {**each.words, **words}
             unknown |= each.unknown
             asking |= dict.fromkeys(each.asking)
-        return cls(words, unknown, asking=tuple(asking))
+            unexplained |= dict.fromkeys(each.unexplained)
+        return cls(words, unknown, asking=tuple(asking), unexplained=tuple(unexplained))
 
     @property
     def is_open(self) -> bool:
         """Whether something is still to be read or asked."""
-        return bool(self.lacking or self.asking)
+        return bool(self.lacking or self.asking or self.unexplained)
 
     def before(self, asked: Collection[Difference]) -> str:
         """The version from which something is different that is ``asked``; empty if nothing is."""
@@ -127,6 +141,14 @@ def compare(before: Seen, after: Seen, version: str) -> Compared:
         unknown.add("publisher")
     elif says.publisher not in (said.publisher, *said.maintainers):
         words["publisher"] = (says.publisher,)
+    if before.explained is None or after.explained is None:
+        unknown.add("unexplained")
+    elif before.explained.tag:
+        unknown.discard("unexplained")
+        places = new_places(before.explained, after.explained) if after.explained.tag else (NO_TAG,)
+        words.update({"unexplained": places} if places else {})
+    else:  # nothing was explained before
+        unknown.discard("unexplained")
     return Compared({word: (version, names) for word, names in words.items()}, frozenset(unknown))
 
 
@@ -175,7 +197,7 @@ def _of_shapes(before: Shape, after: Shape) -> Mapping[Difference, Sequence[str]
     if old is not None and new is not None and new > GROWTH * old and new - old > LEAST_GROWTH:
         found["size"] = (_bytes(old), _bytes(new))
     if before.unreadable is not None and after.unreadable is not None:
-        found["obfuscated"] = [*new_places(before.unreadable, after.unreadable)]
+        found["obfuscated"] = [*minified.new_places(before.unreadable, after.unreadable)]
     found["licence"] = new_licences(before.licences or (), after.licences or ())
     return {word: names for word, names in found.items() if names}
 
@@ -208,4 +230,5 @@ _SAID: Final[Mapping[Difference, Callable[[Sequence[str]], str]]] = {
     "size": lambda sizes: f"size from {' to '.join(sizes)}",
     "obfuscated": lambda names: _named(_OBFUSCATED, _OBFUSCATED, names),
     "licence": lambda names: _named("another licence", "other licences", names),
+    "unexplained": lambda names: _UNTAGGED if NO_TAG in names else _named(_UNEXPLAINED, _UNEXPLAINED, names),
 }

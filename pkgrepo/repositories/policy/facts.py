@@ -162,7 +162,7 @@ def known_contents(r: Reader, format_: StoredFormat, package: str, needs: frozen
     own = {
         name: each
         if is_dependency_name(name)
-        else FileFacts(contents=each.contents, shape=each.shape, attested=each.attested)
+        else FileFacts(contents=each.contents, shape=each.shape, attested=each.attested, explained=each.explained)
         for name, each in found.items()
     }
     return {name: each for name, each in own.items() if each != NOTHING_TOLD}

@@ -15,6 +15,7 @@ import msgspec
 from attrs import Factory, define, evolve, field, frozen
 from twisted.logger import Logger
 
+from pkgrepo.archives.explained import NO_SOURCE
 from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import Invalid
 from pkgrepo.failure_log import FailureLog
@@ -28,6 +29,7 @@ from pkgrepo.storage.catalog.file_facts import (
     Known,
     attested_name,
     dependency_name,
+    explained_name,
     names_of,
     place_of,
     strong_names,
@@ -35,6 +37,7 @@ from pkgrepo.storage.catalog.file_facts import (
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.rows import to_ms
 
+from .archive_addresses import ArchiveAddresses
 from .comparing import CompareFacts, Comparisons
 from .conditions import CACHED, DECLARED, HOSTED, INSIDE, TRUST, Facts
 from .effective import CompanionRules
@@ -132,7 +135,7 @@ class Origins:
 
     ``policy`` are the rules of both. ``loaded`` and ``complete`` tell of the advisories on packages of the parent's
     format; ``root`` is the id of the trusted root. ``read`` is the judge of a package of the parent in which one file
-    was read for this decision, if one was: what is not known then is missing.
+    was read for this decision, if one was: what is not known then is missing. ``archives`` are as those of a L{Judge}.
     """
 
     companion: Companion
@@ -144,6 +147,7 @@ class Origins:
     complete: bool = False
     root: str = ""
     read: Judge | None = None
+    archives: ArchiveAddresses | None = None
 
     def decision(self, reader: Reader, copy: File) -> Callable[[Facts, int], Verdict] | None:
         """
@@ -195,7 +199,7 @@ class Origins:
         own = rules.needs & (INSIDE | TRUST)
         history = wanted_history(reader, self.format, self.parent, package, rules.needs)
         judge = Judge(self.format, rules, self.parent, self.now_ms, known, self.complete, own=own, facts=facts)
-        return with_stored(evolve(judge, history=history, root=self.root), reader)
+        return with_stored(evolve(judge, history=history, root=self.root, archives=self.archives), reader)
 
 
 @define(eq=False, slots=False)
@@ -222,7 +226,8 @@ class Judge:
     L{pkgrepo.storage.catalog.file_facts}. ``history`` is how far versions of the package were trusted, if the rules ask
     for that and it is known; ``root`` is the id of the trusted root by which attestations are verified. A
     judge that ``believes`` takes for verified what is claimed and was not read. ``line`` has the versions before
-    others, if the rules compare these; None while they are not known.
+    others, if the rules compare these; None while they are not known. ``archives`` is where archives of the source of
+    packages are; with None it is not known where.
     """
 
     format: StoredFormat
@@ -240,6 +245,7 @@ class Judge:
     root: str = ""
     believes: bool = False
     line: Line | None = None
+    archives: ArchiveAddresses | None = None
     _comparisons: Comparisons = field(init=False, default=Factory(Comparisons, takes_self=True))
     _past: _Past = field(init=False, default=Factory(_Past, takes_self=True))
 
@@ -412,7 +418,36 @@ class Judge:
         told = frozenset[Datum]().union(*(_told(each) for each in known))
         for each in known:
             facts = with_own(facts, each if digests else msgspec.structs.replace(each, digests=()))
+        facts = self._with_source(facts, names) if self.asks_sources else facts
         return facts if self.own <= told else evolve(facts, unread=self.own - told)
+
+    def _with_source(self, facts: Facts, names: Sequence[str]) -> Facts:
+        """The facts with what the archive of its source does not explain of a file that was looked into."""
+        if self.archives is None or not facts.looked_into:
+            return facts
+        address = self.archive_address(facts)
+        if not address:
+            return evolve(facts, explained=NO_SOURCE)
+        found = (self.facts[name] for name in map(explained_name, names) if name in self.facts)
+        known = (each.explained for each in found)
+        holding = (each for each in known if each is not None and each.holds(address, self.now_ms))
+        return evolve(facts, explained=next(holding, None))
+
+    def archive_address(self, facts: Facts) -> str:
+        """Where archives of the source of a file are, with a place for the tag; empty if that is not known."""
+        said = [each for each in (facts.shape, facts.told) if each is not None]
+        return "" if self.archives is None else self.archives.of({name for each in said for name in each.sources})
+
+    @property
+    def asks_sources(self) -> bool:
+        """Whether the rules ask for what archives of the source do not explain."""
+        return self.rules.asks_sources and self.format.sources is not None
+
+    def unexplained(self, facts: Facts) -> Sequence[str]:
+        """The paths of files with which the archives of their sources are to be compared, to compare one of them."""
+        if facts.compare is None or not self.asks_sources or "differs" not in self.rules.may_ask(facts, self.now_ms):
+            return ()
+        return facts.compare(facts, self.now_ms).unexplained
 
     def facts_of_kept(self, reader: Reader, file: File) -> Facts:
         """What is known of a file that is stored."""

@@ -166,6 +166,11 @@ class PackageRules:
         return any("young_dependency" in each.placed.rule.match.differs for each in self.rules)
 
     @cached_property
+    def asks_sources(self) -> bool:
+        """Whether they ask for what archives of the source do not explain."""
+        return any("unexplained" in each.placed.rule.match.differs for each in self.rules)
+
+    @cached_property
     def algorithms(self) -> frozenset[str]:
         """The algorithms of the digests that they name."""
         named = (digest for each in self.rules for digest in each.placed.rule.match.digests)

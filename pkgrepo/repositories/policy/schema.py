@@ -131,8 +131,9 @@ class RuleMatch(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_de
             "What is different from the newest version before it that is served: the first install_script, "
             "native_build, pth or executable, a new dependency, young_dependency (first published less than 60 days "
             "before it) or git_dependency, another publisher, source (its repository has moved), licence or size (four "
-            "times), or code that is obfuscated (or minified); any of several. It and two files before are read before "
-            "the first byte is sent. With age_days only versions that are so young are compared."
+            "times), code that is obfuscated (or minified), or files that are unexplained by the source archive of its "
+            "tag; any of several. It and two files before are read before the first byte is sent. With age_days only "
+            "versions that are so young are compared."
         ),
     ] = []
     trust: Annotated[

@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from pkgrepo.archives.explained import Explained
 from pkgrepo.archives.inside import Shape
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.storage.catalog.rows import number, scalar
@@ -58,7 +59,8 @@ class FileFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     ``contents`` are words for what its bytes have inside, which are ``LOCKED`` alone if that cannot be read. ``shape``
     is what else of its bytes is compared between versions; an earlier release did not read all of it.
     ``digests`` are its own, as ``sha256:<hex>``; ``published_ms`` is when it says that it was published. ``attested``
-    is what others say of it. Of what is ``unreadable`` nothing else is known.
+    is what others say of it, and ``explained`` what the archive of its source does not explain. Of what is
+    ``unreadable`` nothing else is known.
     """
 
     licences: tuple[str, ...] | None = None
@@ -69,6 +71,7 @@ class FileFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     published_ms: int | None = None
     attested: Attested | None = None
     shape: Shape | None = None
+    explained: Explained | None = None
 
     @property
     def is_read(self) -> bool:
@@ -122,6 +125,11 @@ def is_dependency_name(name: str) -> bool:
 def attested_name(name: str, path: str) -> str:
     """The name of a file for what is attested of it under the name that it has at a path."""
     return f"{name} {path.rpartition('/')[2]}"
+
+
+def explained_name(name: str) -> str:
+    """The name of a file for what the archive of its source does not explain of it: no file is called so."""
+    return attested_name(name, "") + "/source"
 
 
 def described_name(name: str, repository_id: int) -> str:

@@ -57,8 +57,9 @@ class SocketWorld:
     def _add(self, specimen: Specimen, name: str, config: Mapping[str, Any]) -> None:
         add(self.front, specimen, name, config)
 
-    async def ask(self, name: str, method: str, path: str) -> Reply:
-        return self.front.as_user().ask(method, f"/repositories/main/{name}{path}")
+    async def ask(self, name: str, method: str, path: str, *, agent: str = "") -> Reply:
+        headers = {"User-Agent": agent} if agent else {}
+        return self.front.as_user().ask(method, f"/repositories/main/{name}{path}", headers=headers)
 
     async def set_rules(self, name: str, *rules: Any) -> None:
         path = f"/api/repository/main%2F{name}/config/policy"

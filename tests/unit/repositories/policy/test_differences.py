@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
+from pkgrepo.archives.explained import NO_SOURCE, Explained
 from pkgrepo.archives.inside import DIFFERENCES, Shape
 from pkgrepo.archives.minified import GROWTH, LEAST_GROWTH
 from pkgrepo.repositories.policy.differences import MOST_ASKED, YOUNG_MS, Compared, Seen, compare, with_ages
@@ -12,8 +13,9 @@ from pkgrepo.repositories.policy.differences import MOST_ASKED, YOUNG_MS, Compar
 EVERY = frozenset(DIFFERENCES)
 
 
-def seen(*words: str, told: Shape | None = None, **shape: object) -> Seen:
-    return Seen(frozenset(words), Shape(**{"unreadable": (), "licences": (), **shape}), told or Shape())  # type: ignore[arg-type]
+def seen(*words: str, told: Shape | None = None, explained: Explained = NO_SOURCE, **shape: object) -> Seen:
+    of_bytes = Shape(**{"unreadable": (), "licences": (), **shape})  # type: ignore[arg-type]
+    return Seen(frozenset(words), of_bytes, told or Shape(), explained)
 
 
 @pytest.mark.parametrize(
@@ -44,6 +46,11 @@ def seen(*words: str, told: Shape | None = None, **shape: object) -> Seen:
         (seen(licences=("MIT",)), seen(licences=("Apache-2.0", "MIT")), {"licence"}),
         (seen(licences=("MIT",)), seen(licences=("mit license",)), set()),
         (seen(), seen(licences=("BUSL-1.1",)), set()),
+        (seen(explained=Explained("v1", ("a.js",))), seen(explained=Explained("v2", ("a.js",))), set()),
+        (seen(explained=Explained("v1", ("a.js",))), seen(explained=Explained("v2", ("b.js",))), {"unexplained"}),
+        (seen(explained=Explained("v1")), seen(explained=NO_SOURCE), {"unexplained"}),
+        (seen(explained=NO_SOURCE), seen(explained=Explained("v2", ("a.js",))), set()),
+        (seen(explained=NO_SOURCE), seen(explained=NO_SOURCE), set()),
     ],
 )
 def test_what_is_different(before: Seen, after: Seen, different: set[str]) -> None:
