@@ -37,17 +37,25 @@ class SubjectKind(StrEnum):
 @frozen
 class Grant:
     """
-    The actions that a user or group may take in a repository; an empty set is an explicit refusal.
+    The actions that a user or group may take in a repository, or in all that a pattern matches; none are a refusal.
+
+    A pattern is ``storage/name`` in lower case, with wildcards; ``repository_id`` is None then.
 
     ``subject_uid`` and ``subject_name`` are only shown.
     """
 
-    repository_id: int
+    repository_id: int | None
+    pattern: str
     subject_kind: SubjectKind
     subject_id: int
     actions: frozenset[Action]
     subject_uid: str = ""
     subject_name: str = ""
+
+    @property
+    def place(self) -> int | str:
+        """The catalog key of the repository, or the pattern."""
+        return self.pattern if self.repository_id is None else self.repository_id
 
 
 @frozen

@@ -4,13 +4,14 @@ import pytest
 from twisted.internet.defer import Deferred, gatherResults
 
 from pkgrepo.errors import Conflict, FileExists, QuotaExceeded
-from pkgrepo.model import SYSTEM, NewFile
+from pkgrepo.model import SYSTEM, Action, NewFile, SubjectKind
 from pkgrepo.repositories.publish.package_changes import remove_files
 from pkgrepo.repositories.publish.releases import Release, publish_release
 from pkgrepo.repositories.publish.room import Reservations, Room, read_allowances
 from pkgrepo.repositories.upkeep.staging import Approval, approve_stage, reject_stage
 from pkgrepo.storage.catalog.blobs import uploads
 from pkgrepo.storage.catalog.packages import files
+from pkgrepo.storage.catalog.people import grants, groups, users
 from pkgrepo.storage.catalog.server import quotas, repositories, stages
 from pkgrepo.storage.catalog.server.quotas import QuotaKind
 from tests.support.admission import admitted
@@ -24,6 +25,37 @@ async def test_the_counts_of_repositories_equal_the_sums_after_random_changes(ca
     walk = QuotaWalk(catalog, repositories, seed=7)
     await walk.run(150, checked_each=5)
     assert walk.done > 30
+
+
+async def test_grants_for_names_and_patterns_are_set_at_the_same_time_and_found_by_all(catalog):
+    repository = await catalog.write(add_repository)
+    ada, bob = [await catalog.write(users.add_user, username=name, now_ms=NOW) for name in ("ada", "bob")]
+    crew = await catalog.write(groups.add_group, name="crew", now_ms=NOW)
+    await catalog.write(groups.add_group_member, crew.id, bob.id)
+    before = await catalog.look(users.identity_serial)
+
+    async def give(place, kind, subject_id, actions):
+        await catalog.write(grants.set_permission, place, kind, subject_id, actions)
+
+    places = ["main/*", repository.id, "main/*", "*/x", repository.id]
+    given = [give(each, SubjectKind.USER, ada.id, [Action.READ]) for each in places]
+    given.append(give("*", SubjectKind.GROUP, crew.id, []))
+    await gatherResults([Deferred.fromCoroutine(each) for each in given])
+    assert await catalog.look(users.identity_serial) == before + 6
+    own = await catalog.look(grants.permissions_of_user, ada.id)
+    assert sorted((str(each.place), *each.actions) for each in own) == [
+        ("*/x", "read"),
+        (str(repository.id), "read"),
+        ("main/*", "read"),
+    ]
+    of_group = await catalog.look(grants.permissions_of_user, bob.id)
+    assert [(each.place, each.subject_name, each.actions) for each in of_group] == [("*", "crew", frozenset())]
+    assert sorted(await catalog.look(grants.list_patterns)) == ["*", "*/x", "main/*"]
+    for patterns, found in (([], ["ada"]), (["*"], ["ada", "bob"])):
+        assert await catalog.look(grants.users_with_rights, repository.id, patterns, None, limit=9) == found
+    await catalog.write(groups.remove_group, crew.id)
+    await catalog.write(users.remove_user, ada.id)
+    assert await catalog.look(grants.list_patterns) == []
 
 
 async def test_reservations_of_quotas_hold_over_all_processes_and_end_with_a_publish_or_their_process(catalog):

@@ -11,12 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from attrs import evolve
 from zope.interface import implementer
 
+from pkgrepo.auth.patterns import matcher
 from pkgrepo.auth.permissions.decision_cache import DecisionCache
-from pkgrepo.auth.permissions.decisions import (
-    NEWCOMER,
-    Question,
-    check_delegation,
-)
+from pkgrepo.auth.permissions.decisions import Question
+from pkgrepo.auth.permissions.delegation import NEWCOMER, check_delegation
+from pkgrepo.auth.permissions.grants import Grants, Places
 from pkgrepo.auth.permissions.ownership import read_owner
 from pkgrepo.auth.permissions.publishers import publishers_of, publishers_of_project
 from pkgrepo.auth.permissions.rules import NO_REPOSITORY, ProjectViewer, Standing, read_standing
@@ -36,7 +35,7 @@ from pkgrepo.model import (
     User,
     Visibility,
 )
-from pkgrepo.storage.catalog.people.grants import users_with_rights
+from pkgrepo.storage.catalog.people.grants import list_patterns, users_with_rights
 from pkgrepo.storage.catalog.people.projects import list_project_members
 from pkgrepo.storage.catalog.people.tokens import find_token
 from pkgrepo.storage.catalog.server.repositories import find_repository
@@ -166,8 +165,10 @@ class Authorizer(DecisionCache):
         project = await self.owning_project(repository, package)
         if await self.person_may(identity, Action.ADMIN, repository, package):
             project_id = None if project is None else project.id
+            place = repository.authority
+            patterns = [each for each in await self._catalog.look(list_patterns) if matcher(each)(place.path.lower())]
             found: Sequence[str] = await self._catalog.look(
-                users_with_rights, repository.authority.id, project_id, limit=MOST_KNOWN
+                users_with_rights, place.id, patterns, project_id, limit=MOST_KNOWN
             )
             return found
         if project is None or not (await self.project_viewer(identity)).may_list_members(project):
@@ -273,7 +274,7 @@ class Authorizer(DecisionCache):
         user: User | None,
         repositories: Iterable[Repository],
         *,
-        grants: Mapping[int, frozenset[Action]] | None = None,
+        grants: Places | None = None,
         default_actions: frozenset[Action] | None = None,
     ) -> None:
         """
@@ -286,7 +287,7 @@ class Authorizer(DecisionCache):
         before = Standing(user=NEWCOMER) if user is None else await self._catalog.look(read_standing, user.id)
         after = before
         if grants is not None:
-            after = evolve(after, own=grants)
+            after = evolve(after, own=Grants.of_user(grants))
         if default_actions is not None and before.user is not None:
             after = evolve(after, user=evolve(before.user, default_actions=default_actions))
         check_delegation(giver, await self.standing(giver), before, after, repositories)
@@ -295,8 +296,8 @@ class Authorizer(DecisionCache):
         self,
         giver: Identity,
         repositories: Iterable[Repository],
-        before: Mapping[int, frozenset[Action]],
-        after: Mapping[int, frozenset[Action]],
+        before: Places,
+        after: Places,
         roles: Mapping[int, ProjectRole] | None = None,
     ) -> None:
         """
@@ -306,8 +307,8 @@ class Authorizer(DecisionCache):
 
         :raises Forbidden: with a repository and the actions that the giver does not hold there, or the role
         """
-        was = Standing(user=NEWCOMER, groups=before)
-        becomes = Standing(user=NEWCOMER, groups=after, roles=roles or {})
+        was = Standing(user=NEWCOMER, groups=Grants.of_groups({"": before}))
+        becomes = Standing(user=NEWCOMER, groups=Grants.of_groups({"": after}), roles=roles or {})
         check_delegation(giver, await self.standing(giver), was, becomes, repositories)
 
     async def _check_exists(self, repository: Repository) -> None:

@@ -10,7 +10,8 @@ step  input                    decision
 2a    pipeline                 final, for a token of a pipeline: what publishers of the repository, and of the
                                project that owns the package, allow it now, and reading what needs no credentials
 3     admin, system manager    allowed; a system manager may do all but ``admin``
-4     grant to the user        final, if there is one: its actions and no others
+4     grant to the user        final, if there is one: its actions and no others; which of several decides is
+                               said in L{grants<pkgrepo.auth.permissions.grants>}
 5     grants to their groups   final, if there are any: the union of their actions and no others
 6     project role             allowed, if the role in the project that owns the package has the
                                action; a guest reads unless the repository is private. Of some package it is
@@ -37,6 +38,7 @@ from typing import Any
 from attrs import Factory, frozen
 
 from pkgrepo.auth.permissions.format_rights import has_images
+from pkgrepo.auth.permissions.grants import Grants
 from pkgrepo.auth.permissions.publishers import STAGE, publishers_of, publishers_of_project
 from pkgrepo.auth.tokens.limits import NAMED_LATER, allows, covers
 from pkgrepo.interfaces import Reader
@@ -58,6 +60,7 @@ from pkgrepo.storage.catalog.people.projects import roles_of_user
 from pkgrepo.storage.catalog.people.users import find_user
 
 NO_REPOSITORY = -1  # the id of a repository that stands for one that does not exist
+NO_GRANTS = Grants()
 PROJECT_ROLE = "project role"  # the reason of a decision
 READING = frozenset({Action.READ})
 MAINTAINING = frozenset({Action.READ, Action.WRITE, Action.OVERWRITE, Action.DELETE, Action.EDIT})
@@ -77,17 +80,12 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 @frozen
 class Standing:
-    """
-    A user's rights: grants by repository id (own and of groups), and the highest role by project id.
-
-    ``granting`` names the groups that have a grant in a repository, by its id.
-    """
+    """A user's rights: grants (own and of groups), and the highest role by project id."""
 
     user: User | None
-    own: Mapping[int, frozenset[Action]] = Factory(dict)
-    groups: Mapping[int, frozenset[Action]] = Factory(dict)
+    own: Grants = NO_GRANTS
+    groups: Grants = NO_GRANTS
     roles: Mapping[int, ProjectRole] = Factory(dict)
-    granting: Mapping[int, tuple[str, ...]] = Factory(dict)
 
 
 @frozen
@@ -119,16 +117,13 @@ def read_standing(r: Reader, user_id: int) -> Standing:
     user = find_user(r, user_id)
     if user is None:
         return Standing(user=None)
-    own: dict[int, frozenset[Action]] = {}
-    groups: dict[int, frozenset[Action]] = {}
-    granting: dict[int, tuple[str, ...]] = {}
+    own: dict[int | str, frozenset[Action]] = {}
+    groups: dict[str, dict[int | str, frozenset[Action]]] = {}
     for grant in permissions_of_user(r, user_id):
-        if grant.subject_kind is SubjectKind.USER:
-            own[grant.repository_id] = grant.actions
-        else:
-            groups[grant.repository_id] = groups.get(grant.repository_id, frozenset()) | grant.actions
-            granting[grant.repository_id] = (*granting.get(grant.repository_id, ()), grant.subject_name)
-    return Standing(user=user, own=own, groups=groups, roles=roles_of_user(r, user_id), granting=granting)
+        found = own if grant.subject_kind is SubjectKind.USER else groups.setdefault(grant.subject_name, {})
+        found[grant.place] = grant.actions
+    roles = roles_of_user(r, user_id)
+    return Standing(user=user, own=Grants.of_user(own), groups=Grants.of_groups(groups), roles=roles)
 
 
 def decide(  # noqa: C901, PLR0911 - one return for each step of the table
@@ -163,12 +158,9 @@ def decide(  # noqa: C901, PLR0911 - one return for each step of the table
         return unbound if unbound.allowed else _decide_pipeline(identity.pipeline, action, repository, package, owners)
     if user.admin or (user.system_manager and action is not Action.ADMIN):
         return Decision(allowed=True, reason="admin" if user.admin else "system manager")
-    for grants, of_groups in ((standing.own, False), (standing.groups, True)):
-        granted = grants.get(repository.id)
-        if granted is not None:
-            words = ", ".join(each for each in Action if each in granted) or "no action at all"
-            whose = _granting(standing, repository) if of_groups else "the user's grant"
-            return Decision(allowed=action in granted, reason=f"{whose} in this repository is for {words}")
+    granted = standing.own.find(repository) or standing.groups.find(repository)
+    if granted is not None:
+        return Decision(allowed=action in granted.actions, reason=granted.reason)
     if isinstance(package, str) and _role_allows(standing, action, repository, owners):
         return Decision(allowed=True, reason=PROJECT_ROLE)
     if action in user.default_actions:
@@ -179,12 +171,6 @@ def decide(  # noqa: C901, PLR0911 - one return for each step of the table
         return Decision(allowed=True, reason=PROJECT_ROLE)
     where = "here" if package is not None else "in the whole repository"
     return Decision(allowed=False, reason=f"nothing grants the action {str(action)!r} to this user {where}")
-
-
-def _granting(standing: Standing, repository: Repository) -> str:
-    """The groups whose grant decides, as the subject of a sentence."""
-    names = standing.granting.get(repository.id, ())
-    return f"the grant of the user's {'groups' if len(names) > 1 else 'group'} {', '.join(names)}"
 
 
 def _refusal_by_token(

@@ -1,19 +1,19 @@
 """
 Limits of a token, independent of its owner's rights.
 
-Globs are those of ``fnmatch``: ``*`` also matches slashes, as in ``@acme/*`` and ``main/*``. Repository globs ignore
-case, as repository names do; package globs are matched against the package's key.
+Globs are L{patterns<pkgrepo.auth.patterns>}. Those of repositories ignore case; those of packages are matched against
+the package's key.
 """
 
 from __future__ import annotations
 
-import fnmatch
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
+from pkgrepo.auth.patterns import check_repositories, matcher
 from pkgrepo.errors import Invalid
 from pkgrepo.model import Action, Extent, RepositoryScope, TokenLimits
 
@@ -29,7 +29,7 @@ def packages_of(limits: TokenLimits | None, path: str) -> tuple[str, ...]:
     """The globs for packages to which limits narrow what is allowed in the repository ``storage/name``; empty: none."""
     if limits is None:
         return ()
-    there = [each for each in limits.repositories if _glob(each.repository.casefold())(path.casefold())]
+    there = [each for each in limits.repositories if matcher(each.repository.casefold())(path.casefold())]
     if limits.packages or not there or not all(each.packages for each in there):
         return tuple(limits.packages)
     return tuple(dict.fromkeys(glob for each in there for glob in each.packages))
@@ -54,7 +54,9 @@ def allows(limits: TokenLimits, action: Action, path: str, package: str | Extent
         return True
     path = path.casefold()
     return any(
-        action in scope.actions and _glob(scope.repository.casefold())(path) and covers(scope.packages, action, package)
+        action in scope.actions
+        and matcher(scope.repository.casefold())(path)
+        and covers(scope.packages, action, package)
         for scope in limits.repositories
     )
 
@@ -71,7 +73,7 @@ def check_limits(limits: TokenLimits) -> TokenLimits:
     """
     Check limits before they are stored.
 
-    :raises Invalid: an unknown server scope, a malformed network, or an empty glob
+    :raises Invalid: an unknown server scope, a malformed network, or a glob that can match nothing
     """
     for scope in sorted(limits.scopes - SERVER_SCOPES):
         raise Invalid(f"unknown scope {scope!r}; there are {', '.join(sorted(SERVER_SCOPES))}", "/scopes")
@@ -84,8 +86,7 @@ def check_limits(limits: TokenLimits) -> TokenLimits:
         if not glob:
             raise Invalid("an empty pattern matches no package", f"/packages/{index}")
     for index, each in enumerate(limits.repositories):
-        if not each.repository:
-            raise Invalid("an empty pattern matches no repository", f"/repositories/{index}/repository")
+        check_repositories(each.repository, f"/repositories/{index}/repository")
     return limits
 
 
@@ -100,16 +101,7 @@ def covers(globs: Sequence[str], action: Action, package: str | Extent | None) -
         return True
     if package is None:
         return action in NAMED_LATER
-    return any(_glob(glob)(package) for glob in globs)
-
-
-@lru_cache(maxsize=4096)
-def _matcher(glob: str) -> re.Pattern[str]:
-    return re.compile(fnmatch.translate(glob))
-
-
-def _glob(glob: str) -> Callable[[str], object]:
-    return _matcher(glob).match
+    return any(matcher(glob)(package) for glob in globs)
 
 
 @lru_cache(maxsize=1024)

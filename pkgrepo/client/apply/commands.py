@@ -66,8 +66,9 @@ async def apply(session: Session, path: Path, *, dry_run: bool, prune: bool, yes
 
     [[groups]] have name, description, members (user names) and grants; [[users]], who must exist, have username, grants
     and default_actions; [[projects]] have key, name, description, visibility, quota, members (user or group, and role)
-    and bindings (repository and pattern). A grant has repository ("main/py") and actions. Each list replaces the whole
-    list. With --prune and --yes, groups and projects that the file does not name are deleted, if it has any.
+    and bindings (repository and pattern). A grant has repository ("main/py", or a pattern: "main/*") and actions. Each
+    list replaces the whole list. With --prune and --yes, groups and projects that the file does not name are deleted,
+    if it has any.
 
     [[quotas]] have place (as in "pkgrepo quota set") and limits; [retention] has the rules of the server, those of
     repositories are in their config; [[webhooks]] have name, url, events, and repository or project, if they are not of

@@ -48,10 +48,15 @@ class Definition(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class GrantGiven(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """The actions of a group or user in a repository (storage/name); none are a refusal."""
+    """The actions of a group or user in a repository (storage/name, or a pattern); none are a refusal."""
 
     repository: str
     actions: list[str]
+
+    @property
+    def is_pattern(self) -> bool:
+        """Whether it is for all repositories that a pattern matches, so that none needs to be there."""
+        return any(each in self.repository for each in "*?[")
 
 
 class GroupGiven(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -199,7 +199,7 @@ def _granted(records: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
 
 
 def _wanted(grants: Iterable[GrantGiven]) -> dict[str, list[str]]:
-    return {each.repository: _ordered(each.actions) for each in grants}
+    return {each.repository.lower() if each.is_pattern else each.repository: _ordered(each.actions) for each in grants}
 
 
 def _body(grants: Mapping[str, list[str]]) -> list[dict[str, Any]]:
@@ -228,7 +228,7 @@ async def _check_names(client: Client, given: Given) -> None:
                 named.add(("users" if kind == "user" else "groups", name))
         named |= {("repository", each.repository) for each in project.bindings or ()}
     for each in (*(given.groups or ()), *(given.users or ())):
-        named |= {("repository", grant.repository) for grant in each.grants or ()}
+        named |= {("repository", grant.repository) for grant in each.grants or () if not grant.is_pattern}
     for place, name in sorted(named):
         if place == "repository" and name.casefold() in paths:
             continue

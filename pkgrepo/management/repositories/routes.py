@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
+from pkgrepo.auth.patterns import check_repositories, matcher
 from pkgrepo.errors import Conflict, Invalid, NotFound
 from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.http.responses import Response
@@ -48,6 +49,7 @@ FILTERS = (
     Parameter("type", "Only repositories of this type: Hosted, Proxy or Virtual."),
     Parameter("storage", "Only repositories in this storage (name or id)."),
     Parameter("visibility", "Only repositories with this visibility: public, private or hidden."),
+    Parameter("pattern", "Only repositories whose path matches this pattern, as that of a grant or a token: main/*."),
     Parameter("q", "Only repositories whose path or description contains this text."),
     Parameter("include_usage", "Whether to return the usage fields; they are null otherwise.", "boolean"),
 )
@@ -66,6 +68,9 @@ def _matches(call: Call, repository: Repository) -> bool:
         return False
     if call.query("type") and call.query("type").casefold() != repository.type.casefold():
         return False
+    pattern = call.query("pattern")
+    if pattern and not matcher(check_repositories(pattern, "pattern"))(repository.path.lower()):
+        return False
     uid = call.registry.storage(repository.storage_id).uid
     if storage and storage.casefold() not in (uid, repository.storage_name.casefold()):
         return False
@@ -76,7 +81,7 @@ def _matches(call: Call, repository: Repository) -> bool:
 
 @table.command(
     "repo list",
-    options="format, type, storage, visibility, query -q: q",
+    options="format, type, storage, visibility, pattern, query -q: q",
     columns="REPOSITORY: {storage_name}/{name} | FORMAT: format | TYPE: type | VISIBILITY: visibility | "
     "PACKAGES: package_count:number | SIZE: usage_bytes:size | CHANGED: updated_at:ago | "
     "STATE: active:active/off",

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from fnmatch import fnmatchcase
 from typing import Any
 
 from attrs import evolve
 from msgspec import UNSET
 
+from pkgrepo.auth.patterns import covers, is_pattern
 from pkgrepo.auth.tokens.limits import NOWHERE, SERVER_SCOPES, check_limits, literal
 from pkgrepo.errors import Forbidden, Invalid
 from pkgrepo.management.api.names import get_repository, parse_action, parse_actions
@@ -20,8 +19,6 @@ from pkgrepo.repositories.registry import Registry
 from .schema import NewToken, ScopeGiven, TokenChange
 
 DEFAULT_DAYS = 90  # until a new token expires
-
-_WILD = re.compile(r"[*?\[]")
 
 
 def split_scopes(scopes: Sequence[str]) -> tuple[frozenset[str], frozenset[Action]]:
@@ -155,7 +152,7 @@ async def _scope(
     name = given.repository or given.repository_id
     if not name:
         raise Invalid("the object is missing required field `repository`", f"{pointer}/repository")
-    if not _WILD.search(name):
+    if not is_pattern(name):
         name = literal((await get_repository(registry, name, f"{pointer}/repository", knows)).path)
     words = given.actions if given.actions is not None else given.scopes
     chosen = (actions or frozenset({Action.READ})) if words is None else parse_actions(words, f"{pointer}/actions")
@@ -199,6 +196,5 @@ def _scope_covered(wanted: RepositoryScope, own: Iterable[RepositoryScope]) -> b
 
 
 def _covered(wanted: str, own: Iterable[str]) -> bool:
-    """Whether a pattern is one of ``own``, or is a name without wildcards that one of them matches."""
-    plain = not _WILD.search(wanted)
-    return any(glob in ("*", wanted) or (plain and fnmatchcase(wanted, glob)) for glob in own)
+    """Whether one of ``own`` certainly matches all that a pattern matches."""
+    return any(covers(each, wanted) for each in own)

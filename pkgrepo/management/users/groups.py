@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from pkgrepo.auth.permissions.decisions import change_as
+from pkgrepo.auth.permissions.delegation import change_as
+from pkgrepo.auth.permissions.grants import places_of
 from pkgrepo.errors import Forbidden, existing
 from pkgrepo.interfaces import Transaction
 from pkgrepo.management.api.access_rules import USER_MANAGERS, is_full_admin
@@ -14,7 +15,7 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import find_subject
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Created, Parameter, Table, sorting
-from pkgrepo.management.users.permissions import GrantChange, all_grants, one_grant
+from pkgrepo.management.users.permissions import PATTERNS, GrantChange, all_grants, one_grant
 from pkgrepo.management.users.schema import (
     ActionSet,
     GroupChange,
@@ -95,9 +96,7 @@ async def change_group(call: Call, body: GroupChange, name: str) -> WholeGroupRe
     call.check_unchanged(await _record(call, group))
     changes = body.given("name", "description")
     if users.name_key(changes.get("name", group.name)) != group.key and not is_full_admin(call.identity):
-        granted = {
-            each.repository_id: each.actions for each in await call.catalog.look(groups.grants_of_group, group.id)
-        }
+        granted = places_of(await call.catalog.look(groups.grants_of_group, group.id))
         roles = await call.catalog.look(projects.roles_through_group, group.id)
         listed = call.registry.listed()
         await call.services.callers.authorizer.check_group_delegation(call.identity, listed, {}, granted, roles)
@@ -188,7 +187,7 @@ async def set_permissions(call: Call, body: GroupGrants, name: str) -> WholeGrou
 @table.command(
     "group grant NAME STORAGE/REPOSITORY ACTIONS...",
     more='ACTIONS are read, write, overwrite, delete, edit, admin; "none" denies everything. '
-    "The actions of several groups add up, and a grant of the user comes before them.",
+    f"The actions of several groups add up, and a grant of the user comes before them. {PATTERNS}",
     **GRANTS,
 )
 @table.put(
@@ -198,7 +197,7 @@ async def set_permissions(call: Call, body: GroupGrants, name: str) -> WholeGrou
     audit="group.permissions",
 )
 async def set_grant(call: Call, body: ActionSet, name: str, place: str) -> WholeGroupRecord:
-    """The repository is named by its id, or as storage%2Fname. Other grants do not change."""
+    """The repository is named by its id, or as storage%2Fname, or many by a pattern. Other grants do not change."""
     return await _set_grant(call, name, place, body.actions)
 
 
@@ -223,9 +222,10 @@ async def _set_grant(call: Call, name: str, place: str, actions: list[str] | Non
 
 async def _set_grants(call: Call, group: Group, present: list[Grant], granted: GrantChange) -> WholeGroupRecord:
     if not is_full_admin(call.identity):  # who joins later would get them too, whatever the members have now
-        before = {each.repository_id: each.actions for each in present}
         listed = call.registry.listed()
-        await call.services.callers.authorizer.check_group_delegation(call.identity, listed, before, granted.wanted)
+        await call.services.callers.authorizer.check_group_delegation(
+            call.identity, listed, places_of(present), granted.wanted
+        )
     await _change(call, {"repositories": granted.detail}, group, None, granted.command)
     return await _record(call, group)
 

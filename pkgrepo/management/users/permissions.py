@@ -9,6 +9,8 @@ from typing import Any
 from attrs import frozen
 from msgspec import UNSET
 
+from pkgrepo.auth.patterns import check_repositories, is_pattern
+from pkgrepo.auth.permissions.grants import Places, places_of
 from pkgrepo.auth.permissions.ownership import read_owned
 from pkgrepo.errors import Forbidden, existing
 from pkgrepo.interfaces import Reader, Transaction
@@ -30,6 +32,10 @@ from pkgrepo.storage.catalog.people import users
 from pkgrepo.storage.catalog.people.grants import permissions_of_user, replace_grants, set_permission
 from pkgrepo.storage.catalog.people.projects import roles_of_user
 
+PATTERNS = (
+    'A pattern such as "main/*" is for all repositories with such a name, also those that are made later; the most '
+    "exact grant decides."
+)
 FLAGS = ("admin", "user_manager", "system_manager")
 
 table = Table("users")
@@ -74,7 +80,7 @@ async def check_may_grant(
     call: Call,
     user: User | None,
     *,
-    grants: Mapping[int, frozenset[Action]] | None = None,
+    grants: Places | None = None,
     default_actions: frozenset[Action] | None = None,
 ) -> None:
     """
@@ -138,7 +144,8 @@ async def show_permissions(call: Call, id: str) -> Permissions:
 )
 async def set_permissions(call: Call, body: PermissionsSet, id: str) -> Permissions:
     """
-    The list of repositories replaces all grants of the user; fields that are absent do not change.
+    The list of repositories replaces all grants of the user; fields that are absent do not change. A pattern stands for
+    all repositories that it matches, also those that are made later.
 
     Only admins may change flags, or change admins and system managers. Other callers may give only rights that they
     hold themselves.
@@ -163,7 +170,7 @@ async def set_permissions(call: Call, body: PermissionsSet, id: str) -> Permissi
 @table.command(
     "user grant USERNAME STORAGE/REPOSITORY ACTIONS...",
     more="It comes before the default actions. "
-    'ACTIONS are read, write, overwrite, delete, edit, admin; "none" denies everything.',
+    f'ACTIONS are read, write, overwrite, delete, edit, admin; "none" denies everything. {PATTERNS}',
     **GRANTS,
 )
 @table.put(
@@ -174,7 +181,7 @@ async def set_permissions(call: Call, body: PermissionsSet, id: str) -> Permissi
 )
 async def set_grant(call: Call, body: ActionSet, id: str, place: str) -> Permissions:
     """
-    The repository is named by its id, or as storage%2Fname. An empty list denies all actions.
+    The repository is named by its id, or as storage%2Fname, or many by a pattern. An empty list denies all actions.
 
     Other grants do not change. Callers who are no admins may give only rights that they hold themselves.
     """
@@ -212,11 +219,11 @@ class GrantChange:
     """
     A change of the grants of a user or a group.
 
-    ``wanted`` are all grants after it, by the catalog key of the repository; ``detail`` is what the audit log stores,
-    by the path of the repository, with None for a grant that is removed. ``command`` makes the change.
+    ``wanted`` are all grants after it, by place; ``detail`` is what the audit log stores, by the path of the repository
+    or the pattern, with None for a grant that is removed. ``command`` makes the change.
     """
 
-    wanted: Mapping[int, frozenset[Action]]
+    wanted: Places
     detail: Mapping[str, list[str] | None]
     command: Callable[[Transaction], object]
 
@@ -227,11 +234,10 @@ async def all_grants(
     """
     The change that replaces all grants of a subject by the ``given`` ones; ``present`` are those that apply to it.
 
-    :raises Invalid: a repository or an action does not exist, as far as the caller may know
+    :raises Invalid: a repository or an action does not exist, as far as the caller may know, or a pattern is wrong
     """
     wanted = await _wanted(call, present, given)
-    paths = {each.id: each.path for each in call.registry.listed()}
-    detail = {paths[key]: action_names(actions) for key, actions in wanted.items()}
+    detail = {_name(call, place): action_names(actions) for place, actions in wanted.items()}
     command = partial(replace_grants, kind=kind, subject_id=subject_id, wanted=wanted)
     return GrantChange(wanted, detail, command)
 
@@ -240,22 +246,28 @@ async def one_grant(
     call: Call, kind: SubjectKind, subject_id: int, present: Sequence[Grant], place: str, actions: list[str] | None
 ) -> GrantChange:
     """
-    The change that replaces the grant of a subject in the repository at a ``place``, or removes it (None).
+    The change that replaces the grant of a subject for a repository or a pattern, or removes it (None).
 
-    :raises Invalid: the repository or an action does not exist, as far as the caller may know
+    :raises Invalid: the repository or an action does not exist, as far as the caller may know, or the pattern is wrong
     """
     given = await _wanted(call, present, [GrantSet(repository=place, actions=actions or [])])
     ((key, parsed),) = given.items()
     new = None if actions is None else parsed
-    own = {each.repository_id: each.actions for each in present if each.subject_kind is kind}
+    own = places_of(each for each in present if each.subject_kind is kind)
     wanted = {each: value for each, value in {**own, key: new}.items() if value is not None}
-    path = {each.id: each.path for each in call.registry.listed()}[key]
-    command = partial(set_permission, repository_id=key, kind=kind, subject_id=subject_id, actions=new)
-    return GrantChange(wanted, {path: None if new is None else action_names(new)}, command)
+    command = partial(set_permission, place=key, kind=kind, subject_id=subject_id, actions=new)
+    return GrantChange(wanted, {_name(call, key): None if new is None else action_names(new)}, command)
 
 
-async def _wanted(call: Call, present: Sequence[Grant], given: Sequence[GrantSet]) -> Mapping[int, frozenset[Action]]:
-    wanted: dict[int, frozenset[Action]] = {}
+def _name(call: Call, place: int | str) -> str:
+    """The path of a repository, or the pattern."""
+    if isinstance(place, str):
+        return place
+    return next(each.path for each in call.registry.listed() if each.id == place)
+
+
+async def _wanted(call: Call, present: Sequence[Grant], given: Sequence[GrantSet]) -> Places:
+    wanted: dict[int | str, frozenset[Action]] = {}
     granted = {each.repository_id for each in present}
 
     async def knows(repository: Repository) -> bool:
@@ -263,8 +275,12 @@ async def _wanted(call: Call, present: Sequence[Grant], given: Sequence[GrantSet
 
     for index, each in enumerate(given):
         pointer = f"/repositories/{index}/repository"
-        repository = await get_repository(call.registry, each.repository, pointer, knows)
-        wanted[repository.id] = parse_actions(each.actions, f"/repositories/{index}/actions")
+        place: int | str
+        if is_pattern(each.repository):
+            place = check_repositories(each.repository, pointer)
+        else:
+            place = (await get_repository(call.registry, each.repository, pointer, knows)).id
+        wanted[place] = parse_actions(each.actions, f"/repositories/{index}/actions")
     return wanted
 
 

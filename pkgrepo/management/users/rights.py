@@ -81,27 +81,36 @@ async def list_rights(call: Call, id: str) -> Page[RightsRecord]:
     """
     Sorted by path. An inactive user may do nothing.
 
-    Callers who are no admins see repositories that they may see themselves, and those in which the user has a grant.
+    Callers who are no admins see repositories that they may see themselves, and those in which the user has a grant by
+    name. Admins see those, too, in which a pattern refuses the user everything.
     """
     user = await find_user(call, id)
     every = call.registry.listed()
-    if not is_full_admin(call.identity):
+    authorizer = call.services.callers.authorizer
+    refused: Sequence[Repository] = ()
+    if is_full_admin(call.identity):
+        standing = await authorizer.standing(identity_of(user, via="password"))
+        refused = [each for each in every if standing.own.find(each) or standing.groups.find(each)]
+    else:
         granted = {each.repository_id for each in await call.catalog.look(permissions_of_user, user.id)}
-        seen = {each.id for each in await call.services.callers.authorizer.visible(call.identity, every)}
+        seen = {each.id for each in await authorizer.visible(call.identity, every)}
         every = [each for each in every if each.id in granted | seen]
-    return await _rights(call, identity_of(user, via="password"), every)
+    return await _rights(call, identity_of(user, via="password"), every, refused)
 
 
-async def _rights(call: Call, identity: Identity, every: Iterable[Repository]) -> Page[RightsRecord]:
+async def _rights(
+    call: Call, identity: Identity, every: Iterable[Repository], refused: Iterable[Repository] = ()
+) -> Page[RightsRecord]:
     """
-    The rights in repositories that are in lists for the identity, or in which its user has a grant.
+    The rights in repositories that are in lists for the identity, or in which its user has a grant by name.
 
-    Hidden ones, too, in which a role in a project lets the user publish.
+    Hidden ones, too, in which a role in a project lets the user publish, and all that are ``refused``.
     """
     authorizer, user_id = call.services.callers.authorizer, identity.user_id
     grants = [] if user_id is None else await call.catalog.look(permissions_of_user, user_id)
     every = list(every)
-    shown = {each.id for each in await authorizer.visible(identity, every)} | {each.repository_id for each in grants}
+    shown = {each.id for each in await authorizer.visible(identity, every)} | {each.id for each in refused}
+    shown |= {each.repository_id for each in grants if each.repository_id is not None}
     hidden = [each for each in every if each.id not in shown]
     publishes = await authorizer.decide_each(identity, [(Action.WRITE, each, Extent.SOME) for each in hidden])
     shown |= {each.id for each, found in zip(hidden, publishes, strict=True) if found == BY_ROLE}

@@ -157,9 +157,13 @@ class PasswordChange(Body):
 
 
 class GrantSet(Body):
-    """A grant: the actions of a user in a repository (id or storage/name). An empty list denies all actions."""
+    """
+    A grant: the actions of a user in a repository (id or storage/name), or in all that a pattern matches (main/*).
 
-    repository: Annotated[str, meaning("The repository: its id, or storage/name.")]
+    An empty list denies all actions.
+    """
+
+    repository: Annotated[str, meaning("The repository: its id, or storage/name; or a pattern of storage/name.")]
     actions: Annotated[list[str], meaning("The actions of the grant; an empty list denies all actions.")]
 
 
@@ -186,26 +190,31 @@ class PermissionsSet(Body):
 
 
 class GrantRecord(Record):
-    """The actions of a user in a repository; via is user for an own grant, or group and the name of the group."""
+    """
+    The actions of a user in a repository, or in all that a pattern matches.
 
-    repository_id: RepositoryId
-    repository: RepositoryPath
+    repository_id is null for a pattern; via is user for an own grant, or group and the name of the group.
+    """
+
+    repository_id: Annotated[str | None, meaning("The id of the repository; null for a pattern.")]
+    repository: Annotated[str, meaning("The path of the repository, storage/name, or the pattern.")]
     actions: Annotated[list[str], meaning("The actions of the grant; none deny all actions.")]
     via: Annotated[str, meaning("user for an own grant, or group and the name of the group.")]
 
 
 def grant_records(grants: Iterable[Grant], repositories: Iterable[Repository]) -> list[GrantRecord]:
     """The records of grants; those in repositories that are not listed are left out."""
-    known = {each.id: each for each in repositories}
+    known: dict[int | None, Repository] = {each.id: each for each in repositories}
+    found = [(grant, known.get(grant.repository_id)) for grant in grants]
     return [
         GrantRecord(
-            repository_id=known[grant.repository_id].uid,
-            repository=known[grant.repository_id].path,
+            repository_id=None if repository is None else repository.uid,
+            repository=repository.path if repository else grant.pattern,
             actions=action_names(grant.actions),
             via="user" if grant.subject_kind is SubjectKind.USER else f"group {grant.subject_name}",
         )
-        for grant in grants
-        if grant.repository_id in known
+        for grant, repository in found
+        if repository or grant.pattern
     ]
 
 

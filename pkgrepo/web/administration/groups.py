@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pkgrepo.http.responses import Response
-from pkgrepo.web.administration.users import grants_of
+from pkgrepo.web.administration.users import grants_of, matching
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Form, Visit
 
@@ -31,9 +31,11 @@ async def show_groups(visit: Visit) -> Response:
 @pages.get(GROUP)
 async def show_group(visit: Visit) -> Response:
     """One group, by its id or name."""
+    group = await visit.api("GET", "/groups/<name>")
     return visit.page(
         "administration/group.html",
-        group=await visit.api("GET", "/groups/<name>"),
+        group=group,
+        matching=await matching(visit, group.repositories),
         members=await visit.api("GET", "/groups/<name>/members", query=visit.asked("q", "cursor", limit=PER_PAGE)),
         scopes=await visit.api("GET", "/info/scopes"),
         repositories=(await visit.api("GET", "/repository", query={"limit": MOST_LISTED})).items,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from pkgrepo.auth.patterns import most_exact
 from pkgrepo.errors import Forbidden
 from pkgrepo.http.responses import Response
 from pkgrepo.web.tables import REFUSED, PageTable
@@ -15,6 +17,9 @@ PER_PAGE: Final = 100
 FLAGS: Final = ("admin", "user_manager", "system_manager")
 ROWS: Final = 30  # users on a page
 COLUMNS: Final = 6  # repositories on a page
+OWN: Final = "user"  # of grants: the user's own
+MOST_MATCHED: Final = 20  # patterns whose repositories are shown
+SHOWN_MATCHES: Final = 5  # repositories of each
 KEPT: Final = ("q", "repositories", "cursor", "columns")  # the query that a change of a cell leaves alone
 USERS: Final = "/admin/users"
 USER: Final = "/admin/users/<id>"
@@ -35,16 +40,41 @@ async def show_users(visit: Visit) -> Response:
 @pages.get(USER)
 async def show_user(visit: Visit, link: Any = None) -> Response:
     """One user: account, flags, default actions and grants; with a ``link`` for a password, if one was just made."""
+    permissions = await visit.api("GET", "/users/<id>/permissions")
     return visit.page(
         "administration/user.html",
         user=await visit.api("GET", "/users/<id>"),
-        permissions=await visit.api("GET", "/users/<id>/permissions"),
+        permissions=permissions,
+        matching=await matching(visit, [each for each in permissions.repositories if each.via == OWN]),
         sessions=await _sessions(visit),
         methods=await visit.api("GET", "/users/<id>/login-methods"),
         scopes=await visit.api("GET", "/info/scopes"),
         repositories=(await visit.api("GET", "/repository", query={"limit": MOST_LISTED})).items,
         link=link,
     )
+
+
+async def matching(visit: Visit, grants: Iterable[Any]) -> dict[str, Any]:
+    """Some repositories that the patterns of grants match now, of those that the visitor may see, by pattern."""
+    patterns = [each.repository for each in grants if each.repository_id is None][:MOST_MATCHED]
+    return {
+        each: await visit.api("GET", "/repository", query={"pattern": each, "limit": SHOWN_MATCHES, "count": True})
+        for each in patterns
+    }
+
+
+def deciding(user: Any, path: str) -> list[Any]:
+    """The grants of a row of the matrix that decide in a repository: of the user, or else of each group."""
+    found = []
+    for via in sorted({each.via for each in user.repositories}, key=lambda each: (each != OWN, each)):
+        grants = [each for each in user.repositories if each.via == via]
+        patterns = most_exact((each.repository for each in grants if each.repository_id is None), path.lower())
+        exact = [each for each in grants if each.repository_id is not None and each.repository == path]
+        of_patterns = [each for each in grants if each.repository in patterns]
+        found += exact or [each for each in of_patterns if not each.actions] or of_patterns
+        if found and via == OWN:
+            break
+    return found
 
 
 async def _sessions(visit: Visit) -> Any:
@@ -146,7 +176,7 @@ async def show_grants(visit: Visit) -> Response:
     if user and repository:
         found = await visit.api("GET", "/users/<id>", {"id": user})
         permissions = await visit.api("GET", "/users/<id>/permissions", {"id": user})
-        own = [each for each in permissions.repositories if (each.repository, each.via) == (repository, "user")]
+        own = [each for each in permissions.repositories if (each.repository, each.via) == (repository, OWN)]
         chosen = {"user": found, "repository": repository, "grant": own[0] if own else None}
     return visit.page(
         "administration/grants.html",
@@ -154,6 +184,7 @@ async def show_grants(visit: Visit) -> Response:
         repositories=await visit.api("GET", "/repository", query={"limit": COLUMNS, **columns}),
         scopes=await visit.api("GET", "/info/scopes"),
         chosen=chosen,
+        deciding=deciding,
         kept=KEPT,
     )
 

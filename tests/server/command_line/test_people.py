@@ -58,6 +58,13 @@ def test_grants_are_set_one_by_one(admin, stranger):
         "main/py"
     ]
     assert admin.run("user", "grant", "bob", "main/py", "fly").returncode == 2
+    rows = admin("user", "grant", "bob", "MAIN/n?d[ei]*", "read", "write").splitlines()
+    assert ["main/n?d[ei]*", "read,", "write", "user"] in [line.split() for line in rows]
+    assert "matches no repository" in admin.refused(2, "user", "grant", "bob", "../*", "read")
+    assert [each["name"] for each in admin.json("repo", "list", "--pattern", "main/n?d[ei]*")] == ["node"]
+    because = [each["sources"] for each in admin.json("user", "rights", "bob") if each["repository"] == "main/node"]
+    assert [each["source"] for each in because[0]] == ["the user's grant for main/n?d[ei]*"]
+    admin("user", "revoke", "bob", "main/n?d[ei]*")
     stranger.log_in(user="bob")
     assert "user managers only" in stranger.refused(4, "user", "list")
     assert "admins only" in stranger.refused(4, "audit")

@@ -180,6 +180,10 @@ username = "una"
 grants = [{repository = "main/shared", actions = []}]
 default_actions = ["read"]
 
+[[groups]]
+name = "makers"
+grants = [{repository = "Main/*", actions = ["read"]}, {repository = "main/secret-*", actions = []}]
+
 [[projects]]
 key = "acme"
 members = [{group = "crew", role = "owner"}]
@@ -195,15 +199,18 @@ def test_groups_rights_and_projects_are_applied_and_pruned(admin):
     assert [line for line in planned if not line.startswith(" ")] == [
         "main/shared: create",
         "group crew: create",
+        "group makers: create",
         "user una: change",
         "project acme: create",
-        "3 to create, 1 to change, 0 unchanged",
+        "4 to create, 1 to change, 0 unchanged",
     ]
     assert '  + /grants: {"main/shared":["read","write"]}' in planned
     assert admin.json("group", "list") == []
-    assert admin("repo", "apply", "-f", path).splitlines()[-1] == "3 created, 1 changed, 0 unchanged"
-    assert admin("repo", "apply", "-f", path).splitlines()[-1] == "0 created, 0 changed, 4 unchanged"
+    assert admin("repo", "apply", "-f", path).splitlines()[-1] == "4 created, 1 changed, 0 unchanged"
+    assert admin("repo", "apply", "-f", path).splitlines()[-1] == "0 created, 0 changed, 5 unchanged"
     assert admin.json("quota", "show", "main/shared")["limits"]["bytes"] == 1000000
+    makers = admin.json("group", "show", "makers")["repositories"]
+    assert {each["repository"]: each["actions"] for each in makers} == {"main/*": ["read"], "main/secret-*": []}
     shown = admin.json("group", "show", "crew")
     assert [each["username"] for each in shown["members"]] == ["una"]
     assert [each["role"] for each in shown["projects"]] == ["owner"]
@@ -220,7 +227,8 @@ def test_groups_rights_and_projects_are_applied_and_pruned(admin):
     path.write_text('[[groups]]\nname = "other"\n')
     assert "--prune deletes group crew" in admin.refused(2, "repo", "apply", "-f", path, "--prune")
     pruned = admin.json("repo", "apply", "-f", path, "--prune", "--yes")
-    assert [(each["group"], each["action"]) for each in pruned] == [("other", "create"), ("crew", "delete")]
+    actions = [("other", "create"), ("crew", "delete"), ("makers", "delete")]
+    assert [(each["group"], each["action"]) for each in pruned] == actions
     assert [each["name"] for each in admin.json("group", "list")] == ["other"]
     for wrong, sentence in (
         ('[[groups]]\nname = "x"\nmembers = ["nobody"]', "there is no user 'nobody'"),

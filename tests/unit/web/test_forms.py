@@ -272,6 +272,29 @@ async def test_the_overview_shows_what_each_manager_may_see(browser: Browser) ->
     assert "What needs attention builds Its receiver has failed since" in page.text
 
 
+async def test_grants_for_patterns_say_what_they_match_now_and_which_decides(browser: Browser) -> None:
+    for name in ("py", "npm-a", "npm-b"):
+        await browser.stack.add_repository(name, visibility="private")
+    ada = await browser.stack.add_user("ada")
+    await browser.stack.ok("POST", "/groups", {"name": "crew"})
+    await browser.stack.ok("POST", "/groups/crew/members", {"user": "ada"})
+    await browser.log_in()
+    page = await browser.get("/ui/admin/groups/crew")
+    [action] = [each for each in page.forms if each.endswith("/grants")]
+    page = await browser.send(page, action, **{"new": "MAIN/*", "new actions": ["read", "delete"]})
+    assert "main/* now main/npm-a, main/npm-b, main/py" in page.text
+    path = f"/ui/admin/users/{ada['id']}"
+    page = await browser.send(await browser.get(path), f"{path}/grants", **{"new": "main/npm-*", "new actions": []})
+    page = await browser.send(page, f"{path}/grants", **{"new": "main/npm-a", "new actions": ["read"]})
+    assert "main/npm-* now main/npm-a, main/npm-b" in page.text
+    assert (await browser.send(page, f"{path}/grants", new="../*")).status == 422
+    matrix = (await browser.get("/ui/admin/grants?q=ada")).text
+    cells = ["read: ada in main/npm-a", "nothing for main/npm-*: ada in main/npm-b"]
+    for each in ["read", "nothing for main/npm-*", "read delete by group crew for main/*"]:
+        assert each in matrix, cells
+    assert "the user's grant for main/npm-*" in (await browser.get(f"{path}/rights")).text
+
+
 async def test_a_cell_of_the_matrix_is_changed_and_removed(browser: Browser) -> None:
     await browser.stack.add_repository("py", visibility="private")
     ada = await browser.stack.add_user("ada")

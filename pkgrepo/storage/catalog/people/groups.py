@@ -125,6 +125,7 @@ def remove_group(tx: Transaction, group_id: int) -> None:
     group = get_group(tx, group_id)
     check_owns_nothing(tx, Owner(SubjectKind.GROUP, group_id), f"group {group.name}")
     tx.execute("DELETE FROM permission WHERE subject_kind = 'group' AND subject_id = ?", (group_id,))
+    tx.execute("DELETE FROM permission_pattern WHERE subject_kind = 'group' AND subject_id = ?", (group_id,))
     tx.execute("DELETE FROM project_member WHERE subject_kind = 'group' AND subject_id = ?", (group_id,))
     tx.execute("DELETE FROM user_group WHERE id = ?", (group_id,))
     bump_identity_serial(tx)

@@ -338,6 +338,7 @@ def remove_user(tx: Transaction, user_id: int) -> None:
     _check_other_admin(tx, user)
     check_owns_nothing(tx, Owner(SubjectKind.USER, user_id), user.username)
     tx.execute("DELETE FROM permission WHERE subject_kind = 'user' AND subject_id = ?", (user_id,))
+    tx.execute("DELETE FROM permission_pattern WHERE subject_kind = 'user' AND subject_id = ?", (user_id,))
     tx.execute("DELETE FROM project_member WHERE subject_kind = 'user' AND subject_id = ?", (user_id,))
     tx.execute("DELETE FROM account WHERE id = ?", (user_id,))
     remove_limits(tx, QuotaKind.USER, user_id)

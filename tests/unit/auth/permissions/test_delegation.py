@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pkgrepo.auth.login.identities import identity_of
-from pkgrepo.auth.permissions.decisions import check_delegation
+from pkgrepo.auth.permissions.delegation import check_delegation
 from pkgrepo.auth.permissions.rules import Standing
 from pkgrepo.errors import Forbidden
 from pkgrepo.model import Action, Identity, ProjectRole, RepositoryScope, SubjectKind, TokenLimits, User, Visibility

@@ -5,6 +5,7 @@ from itertools import product
 import pytest
 from attrs import evolve
 
+from pkgrepo.auth.permissions.grants import Grants
 from pkgrepo.auth.permissions.publishers import publisher_id
 from pkgrepo.auth.permissions.rules import ROLES, Decision, Standing, decide
 from pkgrepo.model import (
@@ -57,8 +58,8 @@ def outcome(
         user = evolve(user, default_actions=frozenset(default))
     standing = Standing(
         user=user,
-        own={} if own is None else {1: frozenset(own), 2: frozenset(Action)},
-        groups={} if groups is None else {1: frozenset(groups), 2: frozenset(Action)},
+        own=Grants() if own is None else Grants.of_user({1: frozenset(own), 2: frozenset(Action)}),
+        groups=Grants() if groups is None else Grants.of_groups({"crew": {1: frozenset(groups), 2: frozenset(Action)}}),
         roles={} if role is None else {OWNER.id: ProjectRole(role)},
     )
     return decide(

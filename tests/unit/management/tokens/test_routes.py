@@ -38,7 +38,8 @@ SOON, LATER = datetime(2030, 1, 1, tzinfo=UTC), datetime(2031, 1, 1, tzinfo=UTC)
         (limits(scope("main/*", READ)), limits(scope("main/py", WRITE)), False),
         (limits(scope("main/py", READ)), limits(scope("main/p*", READ)), False),
         (limits(scope("main/*", READ)), limits(scope("main/*", READ)), True),
-        (limits(scope("main/*", READ)), limits(scope("main/p*", READ)), False),
+        (limits(scope("main/*", READ)), limits(scope("main/p*", READ)), True),
+        (limits(scope("main/p?", READ)), limits(scope("main/p[xy]", READ)), False),  # it is not certain
         (limits(scope("*", READ)), limits(scope("main/p*", READ)), True),
         (limits(scope("a/*", READ), scope("b/*", WRITE)), limits(scope("a/x", READ), scope("b/y", WRITE)), True),
         (limits(scope("a/*", READ), scope("b/*", WRITE)), limits(scope("a/x", WRITE)), False),
