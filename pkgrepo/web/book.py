@@ -20,11 +20,14 @@ MOST_HITS: Final = 30
 LONGEST_EXCERPT: Final = 220  # characters
 MOST_WORDS: Final = 6  # of a query that are looked for; each takes the reactor up to 1 ms
 MOST_COUNTED: Final = 3  # places of a word in a section that count
+PICTURES: Final = frozenset(each.name for each in (files("pkgrepo") / "docs" / "pictures").iterdir())
 LAST: Final = frozenset({"api", "commands", "settings", "configuration"})  # lists, which have every word
 _HEADING: Final = re.compile(r"<h(?P<level>[23])>(?P<text>.*?)</h[23]>", re.DOTALL)
 _PART: Final = re.compile(r"^(?=## )", re.MULTILINE)
 _SECTION: Final = re.compile(r"##{1,2} (.+)")
 _MARKS: Final = re.compile(r"\*\*|`|\]\([^)]*\)|!?\[")
+_PICTURE: Final = re.compile(r"^!\[(?P<text>[^\]\n]+)\]\(pictures/(?P<name>[a-z-]+\.png)\)\n", re.MULTILINE)
+_SIZE_AT: Final = 16  # of the width in a PNG file, with the height behind it: 4 bytes each (PNG, section 11.2.2)
 _LINK: Final = re.compile(r"\]\((?P<name>[a-z0-9-]+)\.md(?P<anchor>#[\w-]+)?\)")
 
 
@@ -41,6 +44,34 @@ class BookPage:
         """The Markdown with links to pages of the console, and with ``base_url`` in place of ``ORIGIN``."""
         text = _LINK.sub(lambda found: f"]({ORIGIN}/ui/docs/{found['name']}{found['anchor'] or ''})", self.text)
         return text.replace(ORIGIN, base_url).replace(ORIGIN.partition("//")[2], base_url.partition("//")[2])
+
+
+@frozen
+class Picture:
+    """A picture of a page: the name of its file, what is to be seen, and its size in pixels."""
+
+    name: str
+    text: str
+    width: int
+    height: int
+
+
+def picture(name: str) -> bytes:
+    """The file of a picture, which is a PNG of some 100 KB at the most. Raises KeyError if there is none."""
+    if name not in PICTURES:
+        raise KeyError(name)
+    return (files("pkgrepo") / "docs" / "pictures" / name).read_bytes()
+
+
+def text_and_pictures(text: str) -> Iterator[str | Picture]:
+    """Markdown in parts, with the pictures, which are lines of their own, between them."""
+    start = 0
+    for found in _PICTURE.finditer(text):
+        yield text[start : found.start()]
+        size = picture(found["name"])[_SIZE_AT : _SIZE_AT + 8]
+        yield Picture(found["name"], found["text"], int.from_bytes(size[:4]), int.from_bytes(size[4:]))
+        start = found.end()
+    yield text[start:]
 
 
 def pieces_of(text: str, longest: int) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from itertools import groupby
 from typing import Final
 
@@ -9,7 +10,18 @@ from markupsafe import Markup
 
 from pkgrepo.errors import NotFound
 from pkgrepo.http.responses import Response, text_response
-from pkgrepo.web.book import INDEX, find_sections, list_for_programs, load_book, pieces_of, sections_of, with_anchors
+from pkgrepo.web.book import (
+    INDEX,
+    Picture,
+    find_sections,
+    list_for_programs,
+    load_book,
+    picture,
+    pieces_of,
+    sections_of,
+    text_and_pictures,
+    with_anchors,
+)
 from pkgrepo.web.rendering.readme import LONGEST_RENDERED
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Visit
@@ -24,6 +36,16 @@ SECTIONS: Final = [section for page in BOOK.values() for section in sections_of(
 ORDER: Final = list(BOOK)
 
 pages = PageTable()
+
+
+@pages.get("/docs/pictures/<name>")
+async def show_picture(visit: Visit) -> Response:
+    """A picture of a page."""
+    try:
+        data = picture(visit.at["name"])
+    except KeyError:
+        raise NotFound("picture", visit.at["name"]) from None
+    return Response(body=data, content_type=b"image/png", etag=b'"%s"' % hashlib.sha256(data).hexdigest().encode())
 
 
 @pages.get("/docs")
@@ -41,7 +63,7 @@ async def show_page(visit: Visit) -> Response:
     if query:
         return visit.page("docs/found.html", parts=PARTS, page=found, query=query, hits=find_sections(SECTIONS, query))
     pieces = pieces_of(found.text_for(visit.base_url), LONGEST_RENDERED)
-    shown = Markup("").join([await visit.readmes.render(each, "text/markdown") for each in pieces])
+    shown = Markup("").join([await _rendered(visit, part) for each in pieces for part in text_and_pictures(each)])
     text, headings = with_anchors(shown)
     title, _, text = text.partition("</h1>")
     at = ORDER.index(name)
@@ -55,3 +77,12 @@ async def show_page(visit: Visit) -> Response:
         before=BOOK[ORDER[at - 1]] if at else None,
         after=BOOK[ORDER[at + 1]] if at + 1 < len(ORDER) else None,
     )
+
+
+async def _rendered(visit: Visit, part: str | Picture) -> Markup:
+    """A part of a page in HTML."""
+    if isinstance(part, str):
+        return await visit.readmes.render(part, "text/markdown")
+    return Markup(
+        '<p><img class="picture" src="/ui/docs/pictures/{}" alt="{}" width="{}" height="{}" loading="lazy"></p>'
+    ).format(part.name, part.text, part.width, part.height)

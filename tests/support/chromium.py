@@ -163,9 +163,9 @@ class Chromium:
             lambda driver: driver.find_elements(By.CSS_SELECTOR, "form[action='/ui/logout']"), "nobody is logged in"
         )
 
-    def picture(self, file: Path) -> None:
-        """Save a picture of the whole page."""
-        height = self.driver.execute_script("return document.documentElement.scrollHeight")
+    def picture(self, file: Path, highest: int = 100_000) -> None:
+        """Save a picture of the whole page, or of its first ``highest`` rows of pixels."""
+        height = min(highest, self.driver.execute_script("return document.documentElement.scrollHeight"))
         clip = {"x": 0, "y": 0, "width": self.driver.execute_script("return innerWidth"), "height": height, "scale": 1}
         options = {"format": "png", "captureBeyondViewport": True, "clip": clip}
         file.write_bytes(b64decode(self.driver.execute_cdp_cmd("Page.captureScreenshot", options)["data"]))

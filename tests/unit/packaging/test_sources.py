@@ -68,7 +68,7 @@ def test_the_page_of_an_index_has_no_dead_links() -> None:
     assert readme.count("\n| simple page") == plain.count("\n| simple page") == 1
     linked = index_page(readme, FILES_URL)
     assert f"]({FILES_URL}pkgrepo/docs/npm.md)" in linked
-    assert linked.count(f"]({FILES_URL}pkgrepo/web/screenshots/") == readme.count("![")
+    assert linked.count(f"]({FILES_URL}pkgrepo/docs/pictures/") == readme.count("![")
 
 
 def test_archives_depend_on_content_alone(tmp_path: Path) -> None:

@@ -21,11 +21,15 @@ from pkgrepo.management.repositories.reference import configuration_page
 from pkgrepo.web.book import (
     LAST,
     MOST_WORDS,
+    PICTURES,
     BookPage,
+    Picture,
     anchor_of,
     find_sections,
     load_book,
+    picture,
     sections_of,
+    text_and_pictures,
     with_anchors,
 )
 from tests.support.added_formats import ADDED
@@ -47,7 +51,7 @@ def assert_current(name: str, made: str) -> None:
 
 
 def test_the_index_links_to_every_page() -> None:
-    assert {f"{name}.md" for name in BOOK} == {each.name for each in FOLDER.iterdir()}
+    assert {f"{name}.md" for name in BOOK} == {each.name for each in FOLDER.iterdir() if each.is_file()}
 
 
 @pytest.mark.parametrize("name", BOOK)
@@ -56,6 +60,19 @@ def test_a_page_begins_with_its_heading_and_its_links_lead_to_pages(name: str) -
     assert page.text.startswith(f"# {page.title}\n\n")
     assert set(re.findall(r"\]\(([^)#]+\.md)", page.text)) <= {f"{each}.md" for each in BOOK}
     assert len(re.findall(r"^```", page.text, re.MULTILINE)) % 2 == 0
+
+
+def test_pictures_are_shown_with_their_sizes() -> None:
+    parts = [each for page in BOOK.values() for each in text_and_pictures(page.text) if isinstance(each, Picture)]
+    assert {each.name for each in parts} | {"package.png"} == PICTURES  # that one is in the README alone
+    assert {each.width for each in parts} == {1280}
+    assert all(300 < each.height <= 900 and each.text[0].isupper() for each in parts)
+    assert max(len(picture(each)) for each in PICTURES) < 100_000
+    assert not [page for page in BOOK.values() if "![" in "".join(_texts(page.text))]
+
+
+def _texts(text: str) -> list[str]:
+    return [each for each in text_and_pictures(text) if isinstance(each, str)]
 
 
 def test_links_to_parts_of_pages_lead_to_their_headings() -> None:
@@ -119,6 +136,10 @@ async def test_the_book_is_read_without_a_login(browser: Browser) -> None:
         assert shown.count("<h1") == 1, f"{name} is shown as it is written"
         assert (await browser.get(f"/ui/docs/{name}")).status == 200
     assert (await browser.get("/ui/docs/nothing")).status == 404
+    shown = await browser.get("/ui/docs/stages")
+    assert '<img class="picture" src="/ui/docs/pictures/stage.png"' in shown.html
+    assert (await browser.raw("GET", "/ui/docs/pictures/stage.png")).body == picture("stage.png")
+    assert (await browser.get("/ui/docs/pictures/..%2Findex.md")).status == 404
     assert (await browser.get("/ui/docs/..%2Fpy.typed")).status == 404
 
 
