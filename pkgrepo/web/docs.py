@@ -83,6 +83,5 @@ async def _rendered(visit: Visit, part: str | Picture) -> Markup:
     """A part of a page in HTML."""
     if isinstance(part, str):
         return await visit.readmes.render(part, "text/markdown")
-    return Markup(
-        '<p><img class="picture" src="/ui/docs/pictures/{}" alt="{}" width="{}" height="{}" loading="lazy"></p>'
-    ).format(part.name, part.text, part.width, part.height)
+    shown = Markup('<p><img class="picture" src="{}/{}" alt="{}" width="{}" height="{}" loading="lazy"></p>')
+    return shown.format("/ui/docs/pictures", part.name, part.text, part.width, part.height)

@@ -78,12 +78,11 @@ class Shot:
     height: int = 800
 
 
+HOSTED: Final = "/ui/repositories/main/"
 SHOTS: Final[Mapping[str, Shot]] = {
     "home": Shot("/ui/?sort=-downloads", 900),
     "package": Shot("/ui/repositories/main/pypi-hosted/packages/billing-client"),
-    "difference": Shot(
-        "/ui/repositories/main/npm-hosted/packages/@acme%2Fui/difference?before=11.4.0&after=12.0.0", 700
-    ),
+    "difference": Shot(f"{HOSTED}npm-hosted/packages/@acme%2Fui/difference?before=11.4.0&after=12.0.0", 700),
     "image": Shot("/ui/repositories/main/images-hosted/packages/checkout/versions/v4"),
     "administration": Shot("/ui/admin", 650),
     "stage": Shot("/ui/admin/stages/{stage}", 640),
@@ -185,16 +184,19 @@ def prepare(wire: HttpClient) -> str:
 
 def main(folder: Path) -> None:
     """Write all pictures into a folder."""
-    with TemporaryDirectory() as place, served(Path(place)) as (url, named):
-        with chromium(url, Path(place, "profile")) as window:
-            window.log_in(*ADMIN)
-            for name, shot in SHOTS.items():
-                window.look(dark=False, width=WIDTH)
-                window.show(shot.path.format_map(named))
-                window.picture(folder / f"{name}.png", shot.height)
-                with Image.open(folder / f"{name}.png") as picture:  # 256 colours are enough, and take a third
-                    smaller = picture.convert("RGB").quantize(colors=256, dither=Image.Dither.NONE)
-                smaller.save(folder / f"{name}.png", optimize=True)
+    with (
+        TemporaryDirectory() as place,
+        served(Path(place)) as (url, named),
+        chromium(url, Path(place, "profile")) as window,
+    ):
+        window.log_in(*ADMIN)
+        window.look(dark=False, width=WIDTH)
+        for name, shot in SHOTS.items():
+            window.show(shot.path.format_map(named))
+            window.picture(folder / f"{name}.png", shot.height)
+            with Image.open(folder / f"{name}.png") as picture:  # 256 colours are enough, and take a third
+                smaller = picture.convert("RGB").quantize(colors=256, dither=Image.Dither.NONE)
+            smaller.save(folder / f"{name}.png", optimize=True)
 
 
 if __name__ == "__main__":
