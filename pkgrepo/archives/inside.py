@@ -91,8 +91,8 @@ class Shape(msgspec.Struct, frozen=True, omit_defaults=True):
     ``files`` their number; None if not known. What is for one ``platform`` alone is not chosen by clients: another
     package names its version. ``unreadable`` is where its files have code that people cannot read; None if they were
     not read, or by an earlier release, which did not look for it. ``programs`` are the paths of those with setuid or
-    setgid in an image. ``licences`` are those that its files declare, and whose texts they have; None as for
-    ``unreadable``.
+    setgid in an image, and ``runs`` the program that it runs, with its arguments. ``licences`` are those that its files
+    declare, and whose texts they have; None as for ``unreadable``.
     """
 
     dependencies: tuple[str, ...] = ()
@@ -107,6 +107,7 @@ class Shape(msgspec.Struct, frozen=True, omit_defaults=True):
     unreadable: Places | None = None
     programs: tuple[str, ...] = ()
     licences: tuple[str, ...] | None = None
+    runs: tuple[str, ...] = ()
 
     @property
     def is_read(self) -> bool:
@@ -128,6 +129,7 @@ class Shape(msgspec.Struct, frozen=True, omit_defaults=True):
             unreadable=other.unreadable if self.unreadable is None else self.unreadable,
             programs=_union(self.programs, other.programs),
             licences=_joined(self.licences, other.licences),
+            runs=self.runs or other.runs,
         )
 
 

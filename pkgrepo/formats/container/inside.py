@@ -23,10 +23,14 @@ from attrs import frozen
 
 from pkgrepo.archives.inside import Word
 from pkgrepo.errors import Invalid
+from pkgrepo.untrusted.go_json import Keys, values_of, with_keys
 from pkgrepo.untrusted.strict_json import check_value_count, decode_json
 
 LARGEST: Final = 4 * 1024 * 1024  # bytes of a configuration; usual ones have 10 KiB
 MOST_VALUES: Final = 100_000  # in it
+MOST_WORDS: Final = 50  # of the program that an image runs, and its arguments
+LONGEST_WORD: Final = 500  # characters of one
+_RUN: Final[Keys] = {"config": {"Entrypoint": None, "Cmd": None}}
 CONTENTS: Final[frozenset[Word]] = frozenset({"root_user", "setuid"})
 
 
@@ -36,11 +40,13 @@ class Configuration:
     What a configuration says. Unless it ``is_image``, nothing runs it.
 
     ``words`` are those of the table above. ``labels`` are None if programs do not agree on them, or run no such image.
+    ``runs`` is the program that it runs, with its arguments (``Entrypoint`` and ``Cmd``), as programs in Go read it.
     """
 
     is_image: bool
     words: frozenset[Word]
     labels: Mapping[str, str] | None
+    runs: tuple[str, ...] = ()
 
 
 def read_configuration(data: bytes) -> Configuration:
@@ -53,42 +59,33 @@ def read_configuration(data: bytes) -> Configuration:
     found = decode_json(data)
     if not isinstance(found, Mapping):
         raise Invalid("the configuration is no object")
-    settings = _values([found], "config")
+    settings = values_of([found], "config")
     exact = found.get("config")
-    users = _values(settings, "User")
+    users = values_of(settings, "User")
     named = isinstance(exact, Mapping) and exact.get("User") is not None
     return Configuration(
-        is_image=bool(_values(_values([found], "rootfs"), "diff_ids")),
+        is_image=bool(values_of(values_of([found], "rootfs"), "diff_ids")),
         words=frozenset({"root_user"} if not named or any(map(_is_root, users)) else ()),
         labels=_joined(settings),
+        runs=_runs(found),
     )
 
 
-def words_of_configuration(data: bytes) -> frozenset[Word] | None:
+def find_configuration(data: bytes) -> Configuration | None:
     """
     What the configuration of an image says of it; None if it is that of another artifact.
 
     :raises Invalid: it cannot be read
     """
     found = read_configuration(data)
-    return found.words if found.is_image else None
+    return found if found.is_image else None
 
 
-def _values(objects: Sequence[Any], key: str) -> Sequence[Any]:
-    """All values of a key, in whatever case, of those of some values that are objects."""
-    folded = key.lower()
-    return [
-        value
-        for each in objects
-        if isinstance(each, Mapping)
-        for name, value in each.items()
-        if _folded(name) == folded
-    ]
-
-
-def _folded(name: str) -> str:
-    """A key as Go compares it with another one: by single characters, of which two that are not ASCII are k and s."""
-    return name.lower().replace("\u017f", "s")
+def _runs(found: Any) -> tuple[str, ...]:
+    settings = with_keys(found, _RUN)["config"] if values_of([found], "config") else None
+    lists = [settings.get(each) for each in _RUN["config"]] if isinstance(settings, Mapping) else []
+    words = [word[:LONGEST_WORD] for each in lists if isinstance(each, list) for word in each if isinstance(word, str)]
+    return tuple(words[:MOST_WORDS])
 
 
 def _joined(settings: Sequence[Any]) -> Mapping[str, str] | None:
@@ -96,7 +93,7 @@ def _joined(settings: Sequence[Any]) -> Mapping[str, str] | None:
     found: dict[str, str] = {}
     if not all(each is None or isinstance(each, Mapping) for each in settings):
         return None
-    for labels in _values(settings, "Labels"):
+    for labels in values_of(settings, "Labels"):
         if labels is not None and not isinstance(labels, Mapping):
             return None
         for name, value in _texts(labels or {}):

@@ -52,12 +52,15 @@ from pkgrepo.repositories.images.blobs import Stored, link_blob
 from pkgrepo.repositories.images.push import ReferencesMissing
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.images.manifests import find_tagged
+from pkgrepo.untrusted.go_json import Keys, with_keys
 from pkgrepo.untrusted.strict_json import ERRORS
 
 MOST_BLOBS: Final = 500  # of one archive; a staged one of up to 64 KiB is in memory
 MOST_IMAGES: Final = 50  # of one archive
 LISTS: Final = (INDEX, "manifest.json")  # what an archive has
 MOST_LEVELS: Final = 4  # of indexes in indexes
+_LISTED: Final[Keys] = dict.fromkeys(("Config", "Layers", "RepoTags"))
+_ROOTFS: Final[Keys] = {"rootfs": {"diff_ids": None}}
 _CONFIG_TYPE: Final = "application/vnd.oci.image.config.v1+json"
 _LAYER_TYPE: Final = "application/vnd.oci.image.layer.v1.tar"
 
@@ -200,12 +203,13 @@ async def _of_docker(registry: RegistryContext, staged: Staged, archive: Archive
     """An image of a docker archive with the manifest that is made for it."""
     if not isinstance(listed, dict):
         raise Invalid("manifest.json of the archive lists objects", "content")
+    listed = with_keys(listed, _LISTED)
     paths, names = listed.get("Layers") or [], listed.get("RepoTags") or []
     if not all(isinstance(each, list) and all(isinstance(one, str) for one in each) for each in (paths, names)):
         raise Invalid("Layers and RepoTags in manifest.json of the archive are lists of texts", "content")
     config = _find(archive, listed.get("Config"))
     layers = [_find(archive, path) for path in paths]
-    document = _parse(await _read(registry, staged, config), "the configuration in the archive")
+    document = with_keys(_parse(await _read(registry, staged, config), "the configuration in the archive"), _ROOTFS)
     rootfs = document.get("rootfs") if isinstance(document, dict) else None
     said = rootfs.get("diff_ids") if isinstance(rootfs, dict) else None
     kinds = [_LAYER_TYPE + ("+gzip" if await _is_gzip(registry, staged, each) else "") for each in layers]

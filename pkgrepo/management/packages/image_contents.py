@@ -25,6 +25,7 @@ from pkgrepo.storage.catalog.file_facts import FileFacts
 from pkgrepo.storage.catalog.images.contents import StoredManifest, find_manifests
 from pkgrepo.storage.catalog.images.relations import find_inside
 from pkgrepo.storage.catalog.images.summaries import Referrer, list_referrers, signers_of
+from pkgrepo.untrusted.go_json import Keys, with_keys
 from pkgrepo.untrusted.strict_json import check_value_count, decode_as
 
 MOST_VALUES: Final = 100_000  # in a document
@@ -97,6 +98,13 @@ class _Configuration(msgspec.Struct):
     history: list[_Step] = []
 
 
+_KEYS: Final[Keys] = {
+    **dict.fromkeys(_Configuration.__struct_fields__),
+    "config": dict.fromkeys(_Settings.__struct_fields__),
+    "history": dict.fromkeys(_Step.__struct_fields__),
+}
+
+
 def read_document(data: bytes) -> ImageDocument:
     """A manifest or an index. :raises Invalid: the bytes are no such document"""
     check_value_count(data, MOST_VALUES, "the manifest")
@@ -144,8 +152,9 @@ def _configuration(data: bytes | None) -> _Configuration:
         return _Configuration()
     try:
         check_value_count(data, MOST_VALUES, "the configuration")
-        return decode_as(data, _Configuration, what="the configuration")
-    except Invalid:
+        found = with_keys(decode_as(data, dict[str, Any], what="the configuration"), _KEYS)
+        return msgspec.convert(found, _Configuration)
+    except (Invalid, msgspec.ValidationError):
         return _Configuration()
 
 

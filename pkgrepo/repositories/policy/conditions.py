@@ -11,7 +11,7 @@ from typing import Any, Final
 from attrs import define, frozen
 
 from pkgrepo.archives.explained import Explained
-from pkgrepo.archives.inside import Difference, Shape, Word
+from pkgrepo.archives.inside import NO_SHAPE, Difference, Shape, Word
 from pkgrepo.archives.licence_texts import names_in
 from pkgrepo.errors import Invalid
 from pkgrepo.model.advisories import SEVERITIES, Advisory, MalwareNames
@@ -377,7 +377,7 @@ class CompiledRule:
             found = sorted(each.id for each in facts.advisories or () if each.is_malware)
         inside = self._looked_for & (facts.contents or frozenset())
         if inside:
-            found.append(_inside(sorted(inside), () if facts.shape is None else facts.shape.programs))
+            found.append(_inside(sorted(inside), facts.shape or NO_SHAPE))
         licences = () if facts.shape is None else facts.shape.licences or ()
         if matching := _like(licences, self.placed.rule.match.licences_inside):
             found.append(f"{', '.join(map(printed, matching[:MOST_NAMED]))} inside")
@@ -417,9 +417,11 @@ def _like(said: Sequence[str], globs: Sequence[str]) -> list[str]:
     return [each for each in said if any(fnmatchcase(each.casefold(), glob) for glob in folded)]
 
 
-def _inside(words: Sequence[str], programs: Sequence[str]) -> str:
-    """What is inside, with the first of the programs with setuid."""
-    shown = [" ".join(("setuid", *map(printed, programs[:MOST_NAMED]))) if each == "setuid" else each for each in words]
+def _inside(words: Sequence[str], shape: Shape) -> str:
+    """What is inside, with the first of the programs with setuid, and what root runs."""
+    programs, runs = shape.programs, f" running {printed(' '.join(shape.runs))}" if shape.runs else ""
+    more = {"setuid": " ".join(("", *map(printed, programs[:MOST_NAMED]))), "root_user": runs}
+    shown = [f"{each}{more.get(each, '')}" for each in words]
     rest = len(programs) - MOST_NAMED
     return f"{', '.join(shown)}{f' and {rest} more' if rest > 0 and 'setuid' in words else ''} inside"
 

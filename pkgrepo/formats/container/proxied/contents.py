@@ -22,7 +22,7 @@ from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.errors import BlobMissing, Invalid, NotFound, UpstreamFailed
 from pkgrepo.failure_log import FailureLog
 from pkgrepo.formats.container.documents import IMAGES, ManifestDocument, parse_in_thread
-from pkgrepo.formats.container.inside import LARGEST, words_of_configuration
+from pkgrepo.formats.container.inside import LARGEST, Configuration, find_configuration
 from pkgrepo.formats.container.names import find_digest
 from pkgrepo.formats.container.proxied.blobs import UpstreamBlobs
 from pkgrepo.formats.container.proxied.manifests import UpstreamManifests
@@ -108,25 +108,25 @@ class ImageContents:
     async def _look_into(self, target: Target, parts: _Parts) -> FileFacts:
         """What an image has inside."""
         try:
-            words = await self._words(target, parts.configuration)
-            if words is None and parts.runs:  # podman goes by the layers that the manifest names
+            said = await self._configuration(target, parts.configuration)
+            if said is None and parts.runs:  # podman goes by the layers that the manifest names
                 raise Invalid("the configuration of the image names no layers")
-            if words is None:
+            if said is None:
                 return NOTHING_INSIDE
             programs = await self._programs(target, parts.layers)
         except Invalid as error:
             place = f"{target.repository.path}/{target.image}"
             self._failures.failed(error, reason=f"{place}@{parts.configuration}: {error}")
             return UNKNOWN
-        found: frozenset[Word] = words | ({"setuid"} if programs else frozenset())
-        return FileFacts(contents=tuple(sorted(found)), shape=Shape(programs=programs))
+        found: frozenset[Word] = said.words | ({"setuid"} if programs else frozenset())
+        return FileFacts(contents=tuple(sorted(found)), shape=Shape(programs=programs, runs=said.runs))
 
-    async def _words(self, target: Target, configuration: str) -> frozenset[Word] | None:
+    async def _configuration(self, target: Target, configuration: str) -> Configuration | None:
         blob = await self._blob(target, configuration)
         if blob.size > LARGEST:
             raise Invalid(f"the configuration has more than {LARGEST} bytes")
         data = await self._services.files.read(target.repository.storage_id, blob.locator, blob.size)
-        return await self._services.pools.cpu(words_of_configuration, data)
+        return await self._services.pools.cpu(find_configuration, data)
 
     async def _programs(self, target: Target, layers: Collection[str]) -> tuple[str, ...]:
         """The programs with setuid or setgid in a stack of layers."""

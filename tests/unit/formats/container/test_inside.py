@@ -8,15 +8,20 @@ from typing import Any
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.formats.container.inside import words_of_configuration
+from pkgrepo.formats.container.inside import find_configuration
 from pkgrepo.formats.container.proxied.labels import parse_labels
 
 ROOTFS = {"type": "layers", "diff_ids": []}
 ROOT, ANOTHER = frozenset({"root_user"}), frozenset[str]()
 
 
+def words_of(data: bytes) -> Any:
+    found = find_configuration(data)
+    return None if found is None else found.words
+
+
 def said(config: Any, **more: Any) -> Any:
-    return words_of_configuration(json.dumps({"rootfs": ROOTFS, "config": config, **more}).encode())
+    return words_of(json.dumps({"rootfs": ROOTFS, "config": config, **more}).encode())
 
 
 @pytest.mark.parametrize("user", ["", "root", "0", "0:0", "root:app", "00", "+0", " 0", ":5", "root:"])
@@ -40,12 +45,12 @@ def test_the_case_of_keys_hides_no_user() -> None:
     assert said({"User": "app"}, Config={"User": "0"}) == ROOT
     assert said({"user": "app"}) == said(None, Config={"User": "app"}) == ROOT  # to programs that want the case
     data = '{"RootF\u017f":{"DIFF_IDS":[]},"config":{"User":"1","u\u017fer":"0"}}'
-    assert words_of_configuration(data.encode()) == ROOT
+    assert words_of(data.encode()) == ROOT
 
 
 def test_keys_that_no_program_takes_for_others_say_nothing() -> None:
     data = '{"rootfs":{"diff_ids":[]},"con\ufb01g":{"User":"app"}}'
-    assert words_of_configuration(data.encode()) == said({"u\u00dfer": "app"}) == ROOT
+    assert words_of(data.encode()) == said({"u\u00dfer": "app"}) == ROOT
     assert said({"User": "app", "u\u00dfer": "root"}) == ANOTHER
 
 
@@ -82,7 +87,7 @@ def test_labels_are_those_that_any_program_could_read(settings: str, labels: Any
 
 @pytest.mark.parametrize("data", [b"{}", b'{"name":"chart"}', b'{"rootfs":{}}', b'{"rootfs":null}'])
 def test_what_names_no_layers_is_no_image(data: bytes) -> None:
-    assert words_of_configuration(data) is None
+    assert words_of(data) is None
 
 
 @pytest.mark.parametrize(
@@ -95,4 +100,24 @@ def test_what_names_no_layers_is_no_image(data: bytes) -> None:
 )
 def test_what_readers_may_not_agree_on_is_refused(data: bytes) -> None:
     with pytest.raises(Invalid):
-        words_of_configuration(data)
+        words_of(data)
+
+
+@pytest.mark.parametrize(
+    ("config", "runs"),
+    [
+        ({"Entrypoint": ["/run"], "Cmd": ["-x", "y"]}, ("/run", "-x", "y")),
+        ({"Cmd": ["sh"]}, ("sh",)),
+        ({"ENTRYPOINT": ["/evil"], "cmd": ["-x"]}, ("/evil", "-x")),
+        ({"Entrypoint": ["/run"], "entrypoint": ["/evil"]}, ("/evil",)),  # the last one counts
+        ({"Entrypoint": ["/run"], "entrypoint": None, "Cmd": ["sh"]}, ("sh",)),
+        ({"Entrypoint": "/run", "Cmd": [1, "x", None]}, ("x",)),
+        ({"Entrypoint": ["x" * 600] * 60}, ("x" * 500,) * 50),
+        (None, ()),
+        ([], ()),
+    ],
+)
+def test_what_it_runs_is_read_as_go_reads_it(config: Any, runs: tuple[str, ...]) -> None:
+    found = find_configuration(json.dumps({"rootfs": ROOTFS, "config": config}).encode())
+    assert found is not None
+    assert found.runs == runs

@@ -81,6 +81,14 @@ async def test_a_docker_archive_gets_a_manifest(registry: Registry) -> None:
     assert (await registry.below("GET", f"blobs/{found['digest']}")).body == gzip.decompress(bytes(layer))
 
 
+async def test_a_docker_archive_is_read_as_docker_reads_it(registry: Registry) -> None:
+    archive = make_docker_archive(ONE, "acme/app:v1")
+    for key in (b'"Config"', b'"RepoTags"', b'"Layers"', b'"rootfs"'):
+        archive = archive.replace(key, key.upper())
+    reply = await send(registry, archive)
+    assert (reply.status, reply.json["version"]) == (200, "v1"), reply.body
+
+
 LISTED = {"schemaVersion": 2, "manifests": [{**ONE.descriptor, "digest": digest_of(b"other")}]}
 REFUSED: dict[str, tuple[bytes, str]] = {
     "no archive": (b"text" * 1000, "not a tar archive"),

@@ -229,6 +229,15 @@ async def test_an_image_shows_its_platforms_layers_commands_labels_and_signature
     assert [each["architecture"] for each in single["platforms"]] == ["amd64"]
 
 
+async def test_the_case_of_keys_hides_nothing_of_what_an_image_runs(stack: Stack) -> None:
+    image = make_image("one", settings={"Entrypoint": ["/run"], "ENTRYPOINT": ["/evil"], "cmd": ["-v"], "user": "0"})
+    await stack.add_repository("images", format="docker")
+    registry = Registry(stack)
+    await registry.push(image, "v1")
+    (found,) = (await stack.ok("GET", f"{APP}/versions/v1/image", who=None))["platforms"]
+    assert (found["entrypoint"], found["command"], found["user"]) == (["/evil"], ["-v"], "0")
+
+
 @pytest.mark.parametrize(
     "config",
     [b"", b"[]", b"{", b'{"history": 5, "os": "linux"}', b"[" * 100_000, b'{"config": {"Labels": {"a": 1}}}'],

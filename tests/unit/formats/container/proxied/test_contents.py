@@ -111,6 +111,13 @@ async def test_the_user_is_that_of_the_configuration(mirrors: Mirrors, kind: str
     assert "root_user inside" in sentence(await mirrors.get("app/manifests/root", name))
 
 
+async def test_what_root_runs_is_said(mirrors: Mirrors) -> None:
+    settings = {"ENTRYPOINT": ["/bin/run"], "Cmd": ["-v\n", "x"]}
+    name = await fill(mirrors, "mirror", root=make_image("running", settings=settings))
+    await set_rules(mirrors, {"name": "no root", "match": {"contents": ["root_user"]}})
+    assert "(root_user running '/bin/run -v\\n x' inside)" in sentence(await mirrors.get("app/manifests/root", name))
+
+
 @pytest.mark.parametrize("kind", ["own", "mirror", "all"])
 async def test_a_platform_is_judged_by_itself_and_an_index_by_all_of_them(mirrors: Mirrors, kind: str) -> None:
     name = await fill(mirrors, kind, both=INDEX)
