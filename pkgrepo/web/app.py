@@ -40,6 +40,7 @@ from pkgrepo.web.administration import (
 )
 from pkgrepo.web.administration import repositories as forms_of_repositories
 from pkgrepo.web.content import feeds, home, images, packages, projects, repositories, stages, trash
+from pkgrepo.web.rendering.languages import marked
 from pkgrepo.web.rendering.pages import Assets
 from pkgrepo.web.visits import Form, Visit, read_file_form, read_form
 
@@ -55,7 +56,7 @@ ROOMS = (
     *(forms_of_repositories, publishers, imports, retention, policy),
     *(jobs, webhooks, docs, api),
 )
-OLD_FORM = "this form belongs to a login that has ended: load its page again, and log in if it says so"
+OLD_FORM = marked("this form belongs to a login that has ended: load its page again, and log in if it says so")
 
 
 class WebApp:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pkgrepo.http.responses import Refusal, Response
-from pkgrepo.web.rendering.filters import JOB_KINDS
+from pkgrepo.web.rendering.languages import JOB_KINDS, marked
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Form, Visit
 
@@ -44,7 +44,7 @@ async def start(visit: Visit, form: Form) -> Response:
     """Start a job on a repository, and show its page; or that of the one that runs already."""
     kind = visit.at["kind"]
     if kind not in STARTS:
-        raise Refusal(404, "there is no job of this kind", "not_found")
+        raise Refusal(404, marked("there is no job of this kind"), "not_found")
     return await visit.start_job(f"/repository/<repository>/{STARTS[kind]}", **_options(kind, form))
 
 

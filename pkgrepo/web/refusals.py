@@ -10,20 +10,21 @@ from pkgrepo.gateway.refusals import STATUSES
 from pkgrepo.http.answering.dispatch import ErrorTable
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
+from pkgrepo.web.rendering.languages import marked
 from pkgrepo.web.visits import Form, Visit
 
 TITLES: Final = {
-    400: "This request cannot be understood",
-    401: "You need to log in",
-    403: "You may not do this",
-    404: "Nothing is here",
-    405: "This address takes no such request",
-    409: "This contradicts what is there",
-    413: "Too much was sent",
-    415: "This is no form",
-    422: "A value is wrong",
-    429: "Too many attempts",
-    503: "Not available now",
+    400: marked("This request cannot be understood"),
+    401: marked("You need to log in"),
+    403: marked("You may not do this"),
+    404: marked("Nothing is here"),
+    405: marked("This address takes no such request"),
+    409: marked("This contradicts what is there"),
+    413: marked("Too much was sent"),
+    415: marked("This is no form"),
+    422: marked("A value is wrong"),
+    429: marked("Too many attempts"),
+    503: marked("Not available now"),
 }
 PARSED: Final = {  # what the parser of bodies says, and what people are told
     r"^Expected `str` of length >= 1$": "give a text",
@@ -71,7 +72,9 @@ def error_table(visit: Visit) -> ErrorTable:
     """The statuses of domain errors, which are answered by a page."""
 
     def render(_request: Request, refusal: Refusal) -> Response:
-        title = TITLES.get(refusal.status, "Something went wrong" if refusal.status >= 500 else "This was refused")
+        title = TITLES.get(
+            refusal.status, marked("Something went wrong") if refusal.status >= 500 else marked("This was refused")
+        )
         return visit.refusal(refusal, title)
 
     return ErrorTable({**STATUSES, errors.Invalid: (422, "invalid")}, render)

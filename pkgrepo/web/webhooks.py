@@ -45,9 +45,9 @@ async def _place(visit: Visit) -> _Place:
         case {"repository": path}:
             option, title = f" --repository {path}", path
         case {"key": key}:
-            option, title = f" --project {key}", f"project {key}"
+            option, title = f" --project {key}", visit.language.text("project %(key)s", key=key)
         case _:
-            option, title = "", "the server"
+            option, title = "", visit.language.text("the server")
     page = next(each for each, of_api in PLACES.items() if of_api == operation)
     repository = await visit.repository() if "repository" in parameters else None
     return _Place(f"/ui{visit.filled(page)}", visit.filled(operation), operation, parameters, option, title, repository)

@@ -21,12 +21,13 @@ from pkgrepo.errors import (
 )
 from pkgrepo.http.responses import NO_STORE, Response
 from pkgrepo.model import Action
+from pkgrepo.web.rendering.languages import marked
 from pkgrepo.web.rendering.tokens import sentence_of
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Form, Visit, is_elsewhere
 
 _NPM_LOGIN: Final = re.compile(r"/repositories/[\w.~%-]+/[\w.~%-]+/-/v1/login\?session=[\w.~%-]+", re.ASCII)
-WRONG: Final = "The user name or the password is wrong."
+WRONG: Final = marked("The user name or the password is wrong.")
 DEVICE: Final = "login/device.html"
 NOT_ASKING: Final[dict[str, Any]] = {"asking": None, "asked": "", "code": "", "done": "", "target": ""}
 LINK: Final = "login/password_link.html"
@@ -49,11 +50,11 @@ async def log_in(visit: Visit, form: Form) -> Response:
     try:
         return _go_on(visit, form.text("next"), await visit.api("POST", "/user/login", fields=fields))
     except SecondFactorRequired:
-        error = "Type the one-time password of your app, too, or a recovery code."
+        error = marked("Type the one-time password of your app, too, or a recovery code.")
     except SecondFactorMissing as refused:
         return await _form_page(visit, refused, 401, needs_factor=True)
     except (AuthenticationFailed, Invalid):
-        error = "The user name, the password or the code is wrong." if form.text("code") else WRONG
+        error = marked("The user name, the password or the code is wrong.") if form.text("code") else WRONG
     except (TooManyAttempts, Forbidden) as refused:
         error = str(refused)
     except IssuerUnavailable as away:
@@ -123,7 +124,7 @@ async def show_device(visit: Visit) -> Response:
             found = await visit.api("GET", "/user/login/device", query={"user_code": code})
         except DEVICE_REFUSED as refused:
             visit.error = str(refused)
-    return visit.page(DEVICE, **NOT_ASKING | {"code": code, "asking": found, "asked": found and _asked(found)})
+    return visit.page(DEVICE, **NOT_ASKING | {"code": code, "asking": found, "asked": found and _asked(visit, found)})
 
 
 @pages.post("/device", page=show_device, refused=DEVICE_REFUSED)
@@ -139,14 +140,14 @@ async def decide_device(visit: Visit, form: Form) -> Response:
     return visit.page(DEVICE, headers=headers, **values)
 
 
-def _asked(found: Any) -> str:
+def _asked(visit: Visit, found: Any) -> str:
     """What the token of a login could do."""
     scopes = found.scopes or []
     actions = [each for each in scopes if each in list(Action)]
     places = [{"repository": "*/*", "actions": actions, "packages": []}] if actions else []
     server = [each for each in scopes if each not in actions]
     access = "owner" if not scopes or len(actions) == len(Action) else "listed" if actions else "none"
-    return sentence_of(access, places, server, days=found.expires_in_days)
+    return sentence_of(access, places, server, days=found.expires_in_days, language=visit.language)
 
 
 @pages.get("/password-link")
@@ -170,7 +171,7 @@ def _secret(form: Form) -> str:
 def _repeated(form: Form) -> str:
     """The password that was typed twice. :raises Invalid: it was not"""
     if form.secret("password") != form.secret("repeated"):
-        raise Invalid("the two passwords differ")
+        raise Invalid(marked("the two passwords differ"))
     return form.secret("password")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
+from functools import partial
 from shlex import quote
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ import msgspec
 
 from pkgrepo.errors import Invalid
 from pkgrepo.http.responses import Response
+from pkgrepo.web.rendering.languages import marked
 from pkgrepo.web.rendering.tokens import sentence_of
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Form, Visit
@@ -48,7 +50,7 @@ async def show_account(visit: Visit) -> Response:
 
 def _password(form: Form) -> dict[str, Any]:
     if form.secret("new") != form.secret("repeated"):
-        raise Invalid("the two new passwords differ")
+        raise Invalid(marked("the two new passwords differ"))
     return {"old_password": form.secret("old"), "new_password": form.secret("new"), **form.texts("code")}
 
 
@@ -99,8 +101,8 @@ async def show_tokens(visit: Visit, *, made: Any = None, explained: str = "") ->
         info=await visit.api("GET", "/info"),
         values=form.texts(*FORM),
         chosen=form.all("scopes"),
-        explained=explained or _explained(_new_token(form)),
-        sentence_of=_sentence,
+        explained=explained or _explained(visit, _new_token(form)),
+        sentence_of=partial(_sentence, visit),
         made=made,
         lines=[] if made is None else await _lines(visit, made),
     )
@@ -123,7 +125,7 @@ async def make_token(visit: Visit, form: Form) -> Response:
     """Make a token, and show its text this once; or only explain what it could do."""
     if form.flag("explain"):
         visit.sent = form
-        return await show_tokens(visit, explained=_explained(_new_token(form)))
+        return await show_tokens(visit, explained=_explained(visit, _new_token(form)))
     return await show_tokens(visit, made=await visit.api("POST", _tokens_of(visit), fields=_new_token(form)))
 
 
@@ -185,16 +187,19 @@ def _new_token(form: Form) -> dict[str, Any]:
     return fields
 
 
-def _explained(fields: dict[str, Any]) -> str:
+def _explained(visit: Visit, fields: dict[str, Any]) -> str:
     """What the token that this body asks for could do."""
     if "canary" in fields:
-        return "It opens nothing: any use is refused, and reported. It does not end."
+        return visit.language.text("It opens nothing: any use is refused, and reported. It does not end.")
     repositories = fields.get("repositories")
     access = "owner" if repositories is None else "listed"
-    return sentence_of(access, repositories or [], fields.get("scopes", []), days=fields.get("expires_in_days"))
+    days = fields.get("expires_in_days")
+    return sentence_of(access, repositories or [], fields.get("scopes", []), days=days, language=visit.language)
 
 
-def _sentence(token: Any) -> str:
+def _sentence(visit: Visit, token: Any) -> str:
     """What a token can do, by its record."""
     repositories = [msgspec.to_builtins(each) for each in token.repositories]
-    return sentence_of(token.repository_access, repositories, token.scopes, until=token.expires_at)
+    return sentence_of(
+        token.repository_access, repositories, token.scopes, until=token.expires_at, language=visit.language
+    )

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from pkgrepo.errors import Invalid
 from pkgrepo.http.responses import Response
+from pkgrepo.web.rendering.languages import said
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Form, Visit
 
@@ -25,7 +26,7 @@ def _publisher(form: Form) -> dict[str, Any]:
     for line in form.lines("claims"):
         claim, equals, pattern = line.partition("=")
         if not equals:
-            raise Invalid(f"{line!r} is no claim: write NAME = PATTERN", "/claims")
+            raise Invalid(said("%(line)s is no claim: write NAME = PATTERN", line=repr(line)), "/claims")
         claims[claim.strip()] = pattern.strip()
     more = {"claims": claims, "packages": form.lines("packages"), "actions": form.all("actions")}
     return {**form.texts(*FIELDS), **more}

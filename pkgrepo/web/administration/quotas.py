@@ -7,6 +7,7 @@ from typing import Final
 from pkgrepo.errors import Invalid
 from pkgrepo.http.responses import Response
 from pkgrepo.untrusted.text import bytes_of
+from pkgrepo.web.rendering.languages import marked, said
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Form, Visit
 
@@ -47,7 +48,7 @@ async def set_quota(visit: Visit, form: Form) -> None:
     shown = place == form.text("shown")
     fields = {name: _limit(name, form.text(name)) for name in LIMITS if shown or form.text(name)}
     if not fields:
-        raise Invalid("say what to limit")
+        raise Invalid(marked("say what to limit"))
     await visit.api("PATCH", operation, parameters, fields=fields)
 
 
@@ -57,5 +58,5 @@ def _limit(name: str, text: str) -> int | None:
         return None
     found = bytes_of(text) if name in SIZES else int(text) if text.isascii() and text.isdigit() else None
     if found is None or found != int(found):
-        raise Invalid(f"{text!r} is no number, nor a size such as 10GiB", f"/{name}")
+        raise Invalid(said("%(text)s is no number, nor a size such as 10GiB", text=repr(text)), f"/{name}")
     return int(found)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from pkgrepo.errors import Invalid
 from pkgrepo.http.responses import Response
+from pkgrepo.web.rendering.languages import marked, said
 from pkgrepo.web.tables import REFUSED, PageTable
 from pkgrepo.web.visits import Form, Visit
 
@@ -18,9 +19,9 @@ CONFIG: Final = "/repository/<repository>/config"  # in the API
 NEW: Final = "/admin/repositories/new"
 DEFAULTS: Final = {"name": "", "storage": "main", "type": "Hosted", "visibility": "private", "description": ""}
 KINDS: Final = {
-    "Hosted": "packages that you publish",
-    "Proxy": "packages of another registry, fetched when asked for, and kept",
-    "Virtual": "several repositories, behind one address",
+    "Hosted": marked("packages that you publish"),
+    "Proxy": marked("packages of another registry, fetched when asked for, and kept"),
+    "Virtual": marked("several repositories, behind one address"),
 }
 
 
@@ -162,7 +163,7 @@ def _parse(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise Invalid(f"the text is not JSON: {error}", "/config") from None
+        raise Invalid(said("the text is not JSON: %(error)s", error=error), "/config") from None
     if not isinstance(value, dict):
-        raise Invalid("the text is a JSON object", "/config")
+        raise Invalid(marked("the text is a JSON object"), "/config")
     return value

@@ -17,6 +17,7 @@ from attrs import frozen
 
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.http.responses import Response
+from pkgrepo.web.rendering.languages import marked, said
 from pkgrepo.web.tables import Page, PageTable
 from pkgrepo.web.visits import Form, Visit
 
@@ -158,9 +159,9 @@ def _parsed(text: str, kind: type) -> Any:
     try:
         value = json.loads(text) if text.strip() else kind()
     except (ValueError, RecursionError) as error:
-        raise Invalid(f"the rules are not JSON: {error}") from None
+        raise Invalid(said("the rules are not JSON: %(error)s", error=error)) from None
     if not isinstance(value, kind):
-        raise Invalid("the rules are a JSON " + ("array" if kind is list else "object"))
+        raise Invalid(marked("the rules are a JSON array") if kind is list else marked("the rules are a JSON object"))
     return value
 
 
@@ -168,4 +169,4 @@ def _place(stored: Sequence[Rule], name: str) -> int:
     for at, each in enumerate(stored):
         if each["name"] == name:
             return at
-    raise Conflict(f"there is no rule {name!r} any more")
+    raise Conflict(said("there is no rule %(name)s any more", name=repr(name)))

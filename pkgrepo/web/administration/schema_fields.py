@@ -29,6 +29,7 @@ from typing import Any, Final
 from attrs import evolve, frozen
 
 from pkgrepo.errors import Invalid
+from pkgrepo.web.rendering.languages import marked, said
 from pkgrepo.web.visits import Form
 
 SECRETS: Final = frozenset({"password", "token"})
@@ -117,7 +118,7 @@ def _variant(schema: Mapping[str, Any], type_: str) -> tuple[Mapping[str, Any], 
     for each in _alternatives(schema, definitions):
         if each.get("properties", {}).get("type", {}).get("enum") == [type_]:
             return definitions, {"required": [], **each}
-    raise Invalid(f"this format has no repositories of type {type_}", "/config/type")
+    raise Invalid(said("this format has no repositories of type %(type)s", type=type_), "/config/type")
 
 
 def _alternatives(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -174,13 +175,13 @@ def _field(
         case "pairs":
             value = "\n".join(f"{one} = {other}" for one, other in (value or {}).items())
         case "choice":
-            choices = [("", "by default"), *_choices(best)] if nullable else _choices(best)
+            choices = [("", marked("by default")), *_choices(best)] if nullable else _choices(best)
             value = _shown(value)
         case "text":
             kind = "secret" if key in SECRETS else "page" if key in PAGES else "text"
     return Field(
         name=name,
-        label=LABELS.get(key) or key.replace("_", " ").capitalize(),
+        label=label_of(key),
         kind=kind,
         value=value,
         help=_plain(node.get("description", "")),
@@ -190,6 +191,11 @@ def _field(
         changed=changed,
         children=children,
     )
+
+
+def label_of(key: str) -> str:
+    """What the field with a key is called; catalogs of the console have these, too."""
+    return LABELS.get(key) or key.replace("_", " ").capitalize()
 
 
 def _children(
@@ -298,11 +304,11 @@ def _plain(text: str) -> str:
 def _pair(name: str, line: str) -> tuple[str, str]:
     one, equals, other = (part.strip() for part in line.partition("="))
     if not equals:
-        raise Invalid("each line is a name, an equals sign and a value", name)
+        raise Invalid(marked("each line is a name, an equals sign and a value"), name)
     return one, other
 
 
 def _number(name: str, text: str) -> int:
     if not re.fullmatch(r"-?[0-9]{1,18}", text):
-        raise Invalid(f"{text!r} is no whole number", name)
+        raise Invalid(said("%(text)s is no whole number", text=repr(text)), name)
     return int(text)

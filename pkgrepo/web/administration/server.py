@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from pkgrepo.display import number, size
 from pkgrepo.errors import AuthenticationRequired, Forbidden, Invalid, NotFound
 from pkgrepo.http.responses import Response
-from pkgrepo.web.rendering.filters import JOB_KINDS
+from pkgrepo.web.rendering.languages import JOB_KINDS, marked
 from pkgrepo.web.tables import Columns, PageTable, order_of, sorted_rows
 from pkgrepo.web.visits import Form, Visit
 
@@ -44,7 +44,7 @@ async def show_overview(visit: Visit) -> Response:
     if identity.anonymous:
         raise AuthenticationRequired
     if not (identity.admin or identity.system_manager or identity.user_manager):
-        raise Forbidden("this is for admins, system managers and user managers")
+        raise Forbidden(marked("this is for admins, system managers and user managers"))
     info = await visit.api("GET", "/info")
     if not (identity.admin or identity.system_manager):
         return visit.page("administration/overview.html", info=info, storages=None)

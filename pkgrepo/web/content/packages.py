@@ -10,6 +10,7 @@ from attrs import frozen
 from pkgrepo.archives.listing import LONGEST_TEXT, is_archive
 from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.http.responses import Response
+from pkgrepo.web.rendering.languages import Language, marked, said
 from pkgrepo.web.tables import PageTable
 from pkgrepo.web.visits import Form, Visit
 
@@ -22,12 +23,12 @@ CHANGES: Final = 300  # files that differ between versions
 ENTRIES: Final = 100  # of its archive
 FILES: Final = 50  # of a version that are shown on its page
 DETAILS: Final = {
-    "name": "Name",
-    "organization": "Organisation",
-    "packaging": "Packaging",
-    "parent": "Parent",
-    "relocated_to": "Moved to",
-    "subdir": "Platform",
+    "name": marked("Name"),
+    "organization": marked("Organisation"),
+    "packaging": marked("Packaging"),
+    "parent": marked("Parent"),
+    "relocated_to": marked("Moved to"),
+    "subdir": marked("Platform"),
 }
 MOST_CLASSIFIERS: Final = 60
 LABEL: Final = "org.opencontainers.image."
@@ -44,7 +45,7 @@ LABELS: Final = (
     "source",
     "documentation",
 )
-LABEL_LINKS: Final = {"Homepage": "url", "Source": "source", "Documentation": "documentation"}
+LABEL_LINKS: Final = {marked("Homepage"): "url", marked("Source"): "source", marked("Documentation"): "documentation"}
 REPOSITORY: Final = "/repositories/<storage>/<name>"
 PACKAGE: Final = f"{REPOSITORY}/packages/<package>"
 VERSION: Final = f"{PACKAGE}/versions/<version>"
@@ -128,7 +129,7 @@ async def _show(visit: Visit, summary: Any = None) -> Response:
         labels=labels,
         advisories=advisories,
         severities=_severities(advisories),
-        requires=_requires(found.metadata),
+        requires=_requires(found.metadata, visit.language),
         details=_details(found),
         needing=await _needing(visit, repository),
         classifiers=_classifiers(found.metadata),
@@ -243,7 +244,7 @@ async def promote_version(visit: Visit, form: Form) -> Response:
 async def delete_version(visit: Visit, form: Form) -> None:
     """Delete the version, whose name is typed as confirmation."""
     if form.text("confirm") != visit.at["version"]:
-        raise Invalid(f"type {visit.at['version']} to confirm that it is deleted")
+        raise Invalid(said("type %(name)s to confirm that it is deleted", name=visit.at["version"]))
     await visit.api("DELETE", OF_VERSION)
 
 
@@ -342,11 +343,13 @@ def _details(found: Any) -> list[tuple[str, str]]:
     return [(label, text) for label, text in said.items() if isinstance(text, str) and text not in ("", found.package)]
 
 
-def _requires(metadata: dict[str, Any]) -> list[str]:
+def _requires(metadata: dict[str, Any], language: Language) -> list[str]:
     """What a version needs of the interpreter that runs it, in the words of its format's metadata."""
     engines = metadata.get("engines")
     wanted = {"Python": metadata.get("requires_python"), "Ruby": metadata.get("required_ruby_version")}
-    wanted |= {"Java": f"{java} or later" if (java := metadata.get("requires_java")) else None}
+    wanted |= {
+        "Java": language.text("%(version)s or later", version=java) if (java := metadata.get("requires_java")) else None
+    }
     wanted |= engines if isinstance(engines, dict) else {}
     return [f"{name} {text}" for name, text in wanted.items() if isinstance(text, str) and text][:MOST_REQUIRED]
 

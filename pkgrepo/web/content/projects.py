@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from pkgrepo.errors import Invalid
 from pkgrepo.http.responses import Response
+from pkgrepo.web.rendering.languages import marked, said
 from pkgrepo.web.tables import REFUSED, PageTable
 from pkgrepo.web.visits import Form, Visit
 
@@ -14,11 +15,11 @@ MOST_LISTED: Final = 1000  # repositories that a form suggests
 PROJECT: Final = "/projects/<key>"
 FIELDS: Final = ("name", "description", "visibility")
 ROLES: Final = {
-    "guest": "reads packages of the project in repositories that are not private",
-    "reporter": "reads the packages of the project",
-    "developer": "also publishes them",
-    "maintainer": "also replaces, deletes and yanks them, and changes the project",
-    "owner": "also decides who its members are, and deletes the project",
+    "guest": marked("reads packages of the project in repositories that are not private"),
+    "reporter": marked("reads the packages of the project"),
+    "developer": marked("also publishes them"),
+    "maintainer": marked("also replaces, deletes and yanks them, and changes the project"),
+    "owner": marked("also decides who its members are, and deletes the project"),
 }
 
 
@@ -79,7 +80,7 @@ def _unbound(form: Form) -> dict[str, Any]:
 async def delete_project(visit: Visit, form: Form) -> None:
     """Delete the project, whose key is typed as confirmation."""
     if form.text("confirm") != visit.at["key"]:
-        raise Invalid(f"type {visit.at['key']} to confirm")
+        raise Invalid(said("type %(name)s to confirm", name=visit.at["key"]))
     await visit.api("DELETE", "/project/<key>")
 
 

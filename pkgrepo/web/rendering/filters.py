@@ -23,18 +23,6 @@ _SLASH: Final = re.compile("(?<![/:])/(?!/)")  # of a path
 _HYPHENED: Final = re.compile(r"((?<!\S)(?:(?=\S*-)[^\s/]{1,30}(?!\S)|--?[\w-]+(?==)))")  # an option, a short word
 MOST_MARKED: Final = 8  # words of a search that are marked
 
-JOB_KINDS: Final = {
-    "gc": "garbage collection",
-    "rebuild": "rebuild of metadata",
-    "cache_purge": "purge of a cache",
-    "verify": "verification",
-    "retention": "retention",
-    "backup": "backup",
-    "rehearsal": "rehearsal of rules",
-    "drill": "drill of incidents",
-    "import": "import",
-    "twin": "static twin",
-}
 WIDTH: Final = 720  # units of the picture, which is as wide as its place
 HEIGHT: Final = 96
 SPARK: Final = 116  # units, four for each day of thirty

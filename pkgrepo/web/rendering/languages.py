@@ -45,11 +45,60 @@ def marked(text: str) -> str:
     return text
 
 
+class Said(str):
+    """A sentence in English that is a ``message`` with ``values``, so that it can be said in other languages."""
+
+    __slots__ = ("message", "values")
+    message: str
+    values: Mapping[str, object]
+
+
+def said(message: str, **values: object) -> Said:
+    """A sentence with values in place of ``%(name)s``, such as that of an error."""
+    made = Said(_with_values(message, values))
+    made.message, made.values = message, values
+    return made
+
+
 def counted(one: str, many: str) -> tuple[str, str]:
     """The same of a text with a ``%(number)s``, for one and for more."""
     return one, many
 
 
+JOB_KINDS: Final = {
+    "gc": marked("garbage collection"),
+    "rebuild": marked("rebuild of metadata"),
+    "cache_purge": marked("purge of a cache"),
+    "verify": marked("verification"),
+    "retention": marked("retention"),
+    "backup": marked("backup"),
+    "rehearsal": marked("rehearsal of rules"),
+    "drill": marked("drill of incidents"),
+    "import": marked("import"),
+    "twin": marked("static twin"),
+}
+# Values of the API that pages show as words; what is not among them, such as an action, is shown as the API has it.
+WORDS: Final = (
+    *("public", "private", "hidden", "Hosted", "Proxy", "Virtual", "Local", "S3"),
+    *("live", "yanked", "deprecated", "blocked", "waiting", "approved", "denied", "open", "rejected", "expired"),
+    *("running", "done", "failed", "cancelled", "pending", "delivered", "ok", "refused", "degraded", "unavailable"),
+    *("critical", "high", "moderate", "medium", "low", "info", "unknown"),
+    *("guest", "reporter", "developer", "maintainer", "owner", "person", "service", "user", "group"),
+    *(
+        "server",
+        "storage",
+        "repository",
+        "project",
+        "package",
+        "version",
+        "file",
+        "folder",
+        "link",
+        "document",
+        "image",
+    ),
+    *("added", "removed", "changed", "served", "held", "quarantine", "signature", "attestation"),
+)
 AGES: Final = {  # in the past and in the future
     "year": (
         counted("%(number)s year ago", "%(number)s years ago"),
@@ -153,10 +202,12 @@ class Language:
         """The text of an error as a sentence; what the API says, too, is English, and says so."""
         if self.is_source or not text:
             return sentence(text)
-        found = self.messages.get(text)
+        message, values = (text.message, text.values) if isinstance(text, Said) else (text, {})
+        found = self.messages.get(message)
         if found is None:
             return Markup('<span lang="en">{}</span>').format(sentence(text))
-        return found[0][:1].upper() + found[0][1:].rstrip(".。") + self.stop
+        shown = _with_values(found[0], values)
+        return shown[:1].upper() + shown[1:].rstrip(".。") + self.stop
 
     def age(self, at: datetime, now: datetime) -> str:
         """How long ago a time was, or how long until it comes."""
@@ -219,6 +270,9 @@ def _unquoted(lines: str) -> str:
     return "".join(str(json.loads(f'"{each[1]}"')) for each in _LINE.finditer(lines))
 
 
+ENGLISH: Final = Language("en", "English", ("en",), lambda count: int(count != 1))
+
+
 def load_languages() -> dict[str, Language]:
     """The languages of the console by their codes, English first."""
     folder = files("pkgrepo.web") / FOLDER
@@ -227,7 +281,7 @@ def load_languages() -> dict[str, Language]:
         return (folder / name / "LC_MESSAGES" / CATALOG).read_text("utf-8")
 
     found = (
-        Language("en", "English", ("en",), lambda count: int(count != 1)),
+        ENGLISH,
         Language("de", "Deutsch", ("de",), lambda count: int(count != 1), point=",", catalog=catalog("de")),
         Language(
             "zh-Hans",

@@ -7,6 +7,7 @@ The style sheet and the script have addresses that change with their content.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.resources import files
@@ -34,6 +35,7 @@ _TYPES: Final = {
     "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
 }
+_SCRIPT_TEXT: Final = re.compile(r"\btranslated\(\"([^\"\\]+)\"")
 ICONS: Final = "icons.svg"
 STYLE: Final = "style.css"
 HTML: Final = "text/html; charset=utf-8"
@@ -55,6 +57,12 @@ class Assets:
             addressed = f"{stem}-{hashlib.sha256(data).hexdigest()[:12]}.{kind}"
             self._addresses[name] = f"/ui/static/{addressed}"
             self._documents[addressed] = render(_TYPES[kind], data, 0)
+
+    @cached_property
+    def script_texts(self) -> list[str]:
+        """What the script says, in English."""
+        script = next(each for name, each in self._documents.items() if name.endswith(".js"))
+        return list(dict.fromkeys(_SCRIPT_TEXT.findall(script.body.decode())))
 
     def address(self, name: str) -> str:
         """The path of a file on the server, by its name in the folder."""
@@ -159,7 +167,13 @@ class PageRenderer:
         environment.globals.update(
             asset=self._assets.address, bars=bars, longest=LONGEST_TEXT, share=share, spark=spark, version=__version__
         )
-        environment.globals.update(_=language.text, languages=list(self.languages.values()))
+        environment.globals.update(
+            _=language.text,
+            languages=list(self.languages.values()),
+            script_texts={}
+            if language.is_source
+            else {each: language.text(each) for each in self._assets.script_texts},
+        )
         return environment
 
     def answer(

@@ -1,12 +1,16 @@
 // Comfort for people with scripts: copying, filtering while typing, keys. Every page works without it.
 "use strict";
 
+// What this script says, in the language of the page: the page has the translations of the texts in these calls.
+const texts = JSON.parse(document.documentElement.dataset.texts ?? "{}");
+const translated = (text, values = {}) => (texts[text] ?? text).replace(/%\((\w+)\)s/g, (place, name) => values[name] ?? place);
+
 for (const button of document.querySelectorAll("button.copy")) {
   if (!navigator.clipboard) break;
   button.hidden = false;
   button.addEventListener("click", async () => {
     await navigator.clipboard.writeText(button.parentElement.querySelector("code").textContent);
-    const say = (done) => { button.classList.toggle("done", done); button.title = done ? "Copied" : "Copy"; button.ariaLabel = button.title; };
+    const say = (done) => { button.classList.toggle("done", done); button.title = done ? translated("Copied") : translated("Copy"); button.ariaLabel = button.title; };
     say(true);
     setTimeout(say, 1500, false);
   });
@@ -70,7 +74,7 @@ for (const form of document.querySelectorAll("form[data-passkey]")) {
       for (const [name, data] of Object.entries(found)) form.elements[name].value = text(data);
       form.submit();
     } catch (error) {
-      problem.textContent = error.name === "NotAllowedError" ? "No passkey was used." : error.name === "InvalidStateError" ? "This device has a passkey of yours already." : String(error.message);
+      problem.textContent = error.name === "NotAllowedError" ? translated("No passkey was used.") : error.name === "InvalidStateError" ? translated("This device has a passkey of yours already.") : String(error.message);
       problem.hidden = false;
     }
   });
@@ -98,9 +102,9 @@ for (const form of document.querySelectorAll("form.upload")) {
   area.querySelector(".dropped").hidden = false;
   const wrong = (file) => {
     const found = names.find(([ending]) => file.name.toLowerCase().endsWith(ending));
-    if (!found) return `its name must end with ${names.map(([ending]) => ending).join(" or ")}`;
-    if (!new RegExp(`^(${found[1]})$`).test(file.name.slice(0, -found[0].length))) return "its name is not one that packages of this format have";
-    return !file.size ? "it is empty" : file.size > limit ? "it is larger than this server takes" : "";
+    if (!found) return translated("its name must end with %(endings)s", { endings: names.map(([ending]) => ending).join(translated(" or ")) });
+    if (!new RegExp(`^(${found[1]})$`).test(file.name.slice(0, -found[0].length))) return translated("its name is not one that packages of this format have");
+    return !file.size ? translated("it is empty") : file.size > limit ? translated("it is larger than this server takes") : "";
   };
   const send = ({ file, row }) => new Promise((done) => {
     const bar = element("progress", { max: 1, value: 0, "aria-label": file.name }), request = new XMLHttpRequest(), data = new FormData(form);
@@ -113,7 +117,7 @@ for (const form of document.querySelectorAll("form.upload")) {
       const page = new DOMParser().parseFromString(request.responseText, "text/html");
       const said = page.querySelector(".uploads [role]") ?? page.querySelector("main p");
       row.className = request.status && request.status < 300 ? "done" : "error";
-      row.replaceChildren(element("b", {}, file.name), " ", ...(said ? said.childNodes : ["The connection ended before the server has answered."]));
+      row.replaceChildren(element("b", {}, file.name), " ", ...(said ? said.childNodes : [translated("The connection ended before the server has answered.")]));
       done();
     });
     request.open("POST", form.action);
@@ -123,7 +127,7 @@ for (const form of document.querySelectorAll("form.upload")) {
     for (const file of files) {
       const row = element("li", {}, element("b", {}, file.name), " "), no = wrong(file);
       list.append(row);
-      if (no) { row.className = "error"; row.append(`is not sent: ${no}.`); } else waiting.push({ file, row });
+      if (no) { row.className = "error"; row.append(translated("is not sent: %(why)s.", { why: no })); } else waiting.push({ file, row });
     }
     if (sending) return;
     sending = true;
@@ -153,7 +157,7 @@ for (const form of document.querySelectorAll("form.try")) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const { method, path, csrf } = form.dataset, query = new URLSearchParams(), headers = { Accept: "application/json" };
-    if (method !== "GET" && !confirm(`${method} ${path} changes this server. Send it?`)) return;
+    if (method !== "GET" && !confirm(translated("%(operation)s changes this server. Send it?", { operation: `${method} ${path}` }))) return;
     let address = path;
     for (const field of form.querySelectorAll("table input")) {
       const [place, ...name] = field.name.split(" ");
@@ -166,7 +170,7 @@ for (const form of document.querySelectorAll("form.try")) {
     if (body !== undefined) headers["Content-Type"] = "application/json";
     const begun = performance.now();
     const reply = await fetch(`/api${address}${query.size ? `?${query}` : ""}`, { method, headers, body }).catch((error) => error);
-    if (!(reply instanceof Response)) { shown.replaceChildren(element("p", { class: "error" }, "The server cannot be reached.")); return; }
+    if (!(reply instanceof Response)) { shown.replaceChildren(element("p", { class: "error" }, translated("The server cannot be reached."))); return; }
     const text = await reply.text(), took = Math.round(performance.now() - begun);
     let laid = text;
     try { laid = JSON.stringify(JSON.parse(text), null, 2); } catch { /* it is no JSON */ }
@@ -246,9 +250,9 @@ function makeWindow(label, ...children) {
 let palette = null;
 function openPalette() {
   if (!palette) {
-    const input = element("input", { type: "search", "aria-label": "Go to", placeholder: "Go to a page or a package", autocomplete: "off" });
+    const input = element("input", { type: "search", "aria-label": translated("Go to"), placeholder: translated("Go to a page or a package"), autocomplete: "off" });
     const list = element("ul", { class: "plain goto" });
-    palette = makeWindow("Go to", input, list);
+    palette = makeWindow(translated("Go to"), input, list);
     const places = [...document.querySelectorAll(".top a, .tabs a, .sections a, a.row")].map((link) => [link.textContent.trim(), link.href]);
     let asked = 0;
     const show = (found) => list.replaceChildren(...found.slice(0, 12).map(([label, href, about]) =>
@@ -260,7 +264,7 @@ function openPalette() {
       if (text.length < 2) return;
       const answer = await fetch(`/api/search/packages?limit=10&q=${encodeURIComponent(text)}`).catch(() => null);
       if (!answer?.ok || mine !== asked) return;
-      const hits = (await answer.json()).items.map((each) => [each.name, packagePage(each), `${each.format} in ${each.repository}`]);
+      const hits = (await answer.json()).items.map((each) => [each.name, packagePage(each), translated("%(format)s in %(repository)s", each)]);
       if (mine === asked) show([...near, ...hits]);
     });
     palette.addEventListener("keydown", (event) => {
@@ -285,8 +289,8 @@ function packagePage(found) {
 
 let help = null;
 function openHelp() {
-  const keys = [["/", "search packages"], ["Ctrl K", "go to a page or a package"], ["↓ ↑", "through the rows of a list"], ["Enter", "open the row"], ["Esc", "leave a field or a window"], ["?", "these keys"]];
-  help ??= makeWindow("Keys", element("h2", {}, "Keys"), element("dl", { class: "figures" }, ...keys.flatMap(([key, what]) => [element("dt", {}, element("kbd", {}, key)), element("dd", {}, what)])));
+  const keys = [["/", translated("search packages")], ["Ctrl K", translated("go to a page or a package")], ["↓ ↑", translated("through the rows of a list")], ["Enter", translated("open the row")], ["Esc", translated("leave a field or a window")], ["?", translated("these keys")]];
+  help ??= makeWindow(translated("Keys"), element("h2", {}, translated("Keys")), element("dl", { class: "figures" }, ...keys.flatMap(([key, what]) => [element("dt", {}, element("kbd", {}, key)), element("dd", {}, what)])));
   help.showModal();
 }
 
