@@ -57,11 +57,8 @@ def _of_template(tree: nodes.Template) -> Iterator[Message]:
                 yield text
             case nodes.Call(node=nodes.Name(name="_"), args=[nodes.Const(value=str() as text), *_]):
                 yield text
-            case nodes.Filter(name="plural", args=args):
+            case nodes.Filter(name="plural" | "noun", args=args):
                 yield message_of(*(each.as_const() for each in args))
-            case nodes.Filter(name="noun", args=args):
-                words = [each.as_const() for each in args]
-                yield words[0], (words[1:] or [f"{words[0]}s"])[0]
 
 
 def of_python(tree: ast.AST) -> Iterator[Message]:
@@ -75,9 +72,7 @@ def of_python(tree: ast.AST) -> Iterator[Message]:
             yield words[0], words[1]
         elif name == "plural" and words and isinstance(each.func, ast.Attribute):
             yield message_of(*words)
-        elif name in ("marked", "said") and words:
-            yield words[0]
-        elif name == "text" and words and "language" in ast.unparse(each.func):
+        elif words and (name in ("marked", "said") or (name == "text" and "language" in ast.unparse(each.func))):
             yield words[0]
 
 

@@ -10,7 +10,7 @@ from pkgrepo.gateway.refusals import STATUSES
 from pkgrepo.http.answering.dispatch import ErrorTable
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
-from pkgrepo.web.rendering.languages import marked
+from pkgrepo.web.rendering.languages import marked, said
 from pkgrepo.web.visits import Form, Visit
 
 TITLES: Final = {
@@ -27,38 +27,46 @@ TITLES: Final = {
     503: marked("Not available now"),
 }
 PARSED: Final = {  # what the parser of bodies says, and what people are told
-    r"^Expected `str` of length >= 1$": "give a text",
-    r"^Expected `str` of length <= (\d+)$": r"give \1 characters at most",
-    r"^Expected `str` of length >= (\d+)$": r"give at least \1 characters",
-    r"^Expected `int` <= (-?\d+)$": r"give \1 at most",
-    r"^Expected `int` >= (-?\d+)$": r"give at least \1",
-    r"^(?:the o|O)bject(?: is)? missing required field `[^`]*`$": "this is required",
-    "^Invalid RFC3339 encoded datetime$": "give a date with a time, such as 2026-01-31T12:00:00Z",
+    r"Expected `str` of length >= 1": marked("give a text"),
+    r"Expected `str` of length <= (?P<number>\d+)": marked("give %(number)s characters at most"),
+    r"Expected `str` of length >= (?P<number>\d+)": marked("give at least %(number)s characters"),
+    r"Expected `int` <= (?P<number>-?\d+)": marked("give %(number)s at most"),
+    r"Expected `int` >= (?P<number>-?\d+)": marked("give at least %(number)s"),
+    r"(?:The o|O)bject(?: is)? missing required field `[^`]*`": marked("this is required"),
+    "Invalid RFC3339 encoded datetime": marked("give a date with a time, such as 2026-01-31T12:00:00Z"),
 }
 KINDS: Final = {  # of JSON
-    "str": "a text",
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "an object",
-    "null": "nothing",
+    "str": marked("a text"),
+    "int": marked("a whole number"),
+    "float": marked("a number"),
+    "bool": marked("true or false"),
+    "array": marked("a list"),
+    "object": marked("an object"),
+    "null": marked("nothing"),
 }
+_OTHER_KIND: Final = re.compile(r"Expected `(\w+)`, got `(\w+)`")
 
 
 def sentence_of(error: Exception) -> str:
     """What a page says of a refusal: what the parser of a body says begins with the name of the field."""
     text = str(error)
-    if not isinstance(error, errors.Invalid) or not error.pointer:
+    if not isinstance(error, errors.Invalid) or not error.pointer or (what := _parsed(text)) is None:
         return text
-    said = text
-    for pattern, words in PARSED.items():
-        said = re.sub(pattern, words, said)
-    for kind, words in KINDS.items():
-        said = said.replace(f"`{kind}`", words)
-    if said == text and not text.startswith("Expected "):
-        return text
-    return f"{error.pointer.rpartition('/')[2].replace('_', ' ')}: {said[0].lower()}{said[1:]}"
+    return said("%(field)s: %(what)s", field=error.pointer.rpartition("/")[2].replace("_", " "), what=what)
+
+
+def _parsed(text: str) -> str | None:
+    """What people are told of a sentence of the parser; None of another sentence."""
+    for pattern, message in PARSED.items():
+        if found := re.fullmatch(pattern, text, re.IGNORECASE):
+            return said(message, **found.groupdict())
+    found = _OTHER_KIND.fullmatch(text)
+    if found and found[1] in KINDS and found[2] in KINDS:
+        return said("expected %(wanted)s, got %(given)s", wanted=said(KINDS[found[1]]), given=said(KINDS[found[2]]))
+    words = text
+    for kind, word in KINDS.items():
+        words = words.replace(f"`{kind}`", word)
+    return words[0].lower() + words[1:] if words != text or text.startswith("Expected ") else None
 
 
 def field_of(error: Exception, form: Form) -> str:

@@ -119,10 +119,15 @@ def noun(count: int, one: str, many: str = "") -> str:
     return one if count == 1 else many or one + "s"
 
 
+def quoted(text: str) -> str:
+    """What the API says, in English, as a part of a page that may be in another language."""
+    return text
+
+
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     each.__name__: each
     for each in (
-        *(size, number, plural, noun, sentence, plain, brief, mark),
+        *(size, number, plural, noun, sentence, quoted, plain, brief, mark),
         *(when, time_with_age, duration, lasting, latency),
         *(browser, segment, path, shell, foldable),
     )

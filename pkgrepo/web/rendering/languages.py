@@ -35,6 +35,7 @@ _ENTRY: Final = re.compile(
 )
 _FORM: Final = re.compile(rf"msgstr(?:\[\d\])?({_LITERAL})")
 _LINE: Final = re.compile(r'"((?:[^"\\\n]|\\.)*)"\n')
+_QUOTED: Final = Markup('<span lang="en">{}</span>')
 _OPEN: Final = re.compile(r"%\((\w+)\)s|<(/?\w+)>")
 
 Message = str | tuple[str, str]  # one that counts has its singular and its plural
@@ -46,7 +47,11 @@ def marked(text: str) -> str:
 
 
 class Said(str):
-    """A sentence in English that is a ``message`` with ``values``, so that it can be said in other languages."""
+    """
+    A sentence in English that is a ``message`` with ``values``, so that it can be said in other languages.
+
+    Of the values those are translated, too, that are such sentences.
+    """
 
     __slots__ = ("message", "values")
     message: str
@@ -179,6 +184,7 @@ class Language:
             "plural": self.plural,
             "noun": self.noun,
             "sentence": self.sentence,
+            "quoted": _QUOTED.format,
             "when": partial(when, write=self.age),
             "time_with_age": partial(time_with_age, write=self.age),
             "size": self.size,
@@ -196,7 +202,7 @@ class Language:
 
     def noun(self, count: int, one: str, many: str = "") -> str:
         """The noun of a number that stands beside it."""
-        return self.counted(one, many or one + "s", count)
+        return self.counted(*message_of(one, many), count, number="").strip()
 
     def sentence(self, text: str) -> str:
         """The text of an error as a sentence; what the API says, too, is English, and says so."""
@@ -205,9 +211,12 @@ class Language:
         message, values = (text.message, text.values) if isinstance(text, Said) else (text, {})
         found = self.messages.get(message)
         if found is None:
-            return Markup('<span lang="en">{}</span>').format(sentence(text))
-        shown = _with_values(found[0], values)
+            return _QUOTED.format(sentence(text))
+        shown = _with_values(found[0], {name: self._said(value) for name, value in values.items()})
         return shown[:1].upper() + shown[1:].rstrip(".。") + self.stop
+
+    def _said(self, value: object) -> object:
+        return self.text(value.message, **value.values) if isinstance(value, Said) else value
 
     def age(self, at: datetime, now: datetime) -> str:
         """How long ago a time was, or how long until it comes."""

@@ -22,14 +22,17 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from attrs import frozen
 
-_JINJA: Final = r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}"
+_STRINGS: Final = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""  # which may have the end of an expression in them
+_VALUE: Final = rf"\{{\{{(?:{_STRINGS}|(?!\}}\}}).)*\}}\}}"
+_STATEMENT: Final = rf"\{{%(?:{_STRINGS}|(?!%\}}).)*%\}}"
+_JINJA: Final = rf"{_VALUE}|{_STATEMENT}|\{{#.*?#\}}"
 _TOKEN: Final = re.compile(
-    rf"(?P<comment>\{{#.*?#\}}|<!--.*?-->|<!\w[^>]*>)|(?P<statement>\{{%.*?%\}})|(?P<value>\{{\{{.*?\}}\}})"
+    rf"(?P<comment>\{{#.*?#\}}|<!--.*?-->|<!\w[^>]*>)|(?P<statement>{_STATEMENT})|(?P<value>{_VALUE})"
     rf"|(?P<tag></?(?P<name>[a-zA-Z][\w-]*)(?:{_JINJA}|\"(?:{_JINJA}|[^\"])*\"|[^>{{\"]|\{{(?![{{%#]))*>)|(?P<text>(?:(?!\{{[{{%#]|</?[a-zA-Z]|<!).)+)",
     re.S,
 )
@@ -66,6 +69,7 @@ _NAMES: Final = frozenset(
         "TLS",
         "OpenAPI",
         "SBOM",
+        "Markdown",
         "ms",
         "s",
         "h",
@@ -79,7 +83,7 @@ _NAMES: Final = frozenset(
 
 
 @frozen
-class _Token:
+class Token:
     """``kind`` is comment, statement, value, tag or text; of a tag also its ``name``."""
 
     kind: str
@@ -88,16 +92,26 @@ class _Token:
 
     @property
     def closes(self) -> bool:
+        """Whether it is the end of an element."""
         return self.source.startswith("</")
 
     @property
     def is_inline(self) -> bool:
+        """Whether it may be a part of a line of text."""
         return self.kind in ("text", "value") or (self.kind == "tag" and self.name in _INLINE)
+
+    def read_attributes(self) -> Iterator[re.Match[str]]:
+        """The attributes that people read, with their ``text``."""
+        for each in _ATTRIBUTE.finditer(self.source) if self.kind == "tag" and not self.closes else ():
+            if each["name"] in _TRANSLATED or (
+                self.name == "input" and each["name"] == "value" and _BUTTON.search(self.source)
+            ):
+                yield each
 
 
 def with_marks(source: str) -> str:
     """The source of a template with ``trans`` around each text that is translated, and ``tag`` around tags in it."""
-    tokens, made, run = _tokens(source), [], list[_Token]()
+    tokens, made, run = tokens_of(source), [], list[Token]()
     at = 0
     while at < len(tokens):
         token = tokens[at]
@@ -113,9 +127,10 @@ def with_marks(source: str) -> str:
     return "".join(made) + _marked(run)
 
 
-def _tokens(source: str) -> list[_Token]:
+def tokens_of(source: str) -> list[Token]:
+    """The parts of a template's source. :raises ValueError: something is no HTML"""
     found = [
-        _Token(str(each.lastgroup if each.lastgroup != "name" else "tag"), each[0], (each["name"] or "").lower())
+        Token(str(each.lastgroup if each.lastgroup != "name" else "tag"), each[0], (each["name"] or "").lower())
         for each in _TOKEN.finditer(source)
     ]
     if "".join(each.source for each in found) != source:
@@ -123,12 +138,12 @@ def _tokens(source: str) -> list[_Token]:
     return found
 
 
-def _is_kept(token: _Token) -> bool:
+def _is_kept(token: Token) -> bool:
     """Whether all of an element stays as it is."""
     return token.kind == "tag" and not token.closes and (token.name in _OPAQUE or 'translate="no"' in token.source)
 
 
-def _end(tokens: Sequence[_Token], at: int) -> int:
+def _end(tokens: Sequence[Token], at: int) -> int:
     """The place after an element."""
     name, depth = tokens[at].name, 0
     for place in range(at, len(tokens)):
@@ -139,7 +154,7 @@ def _end(tokens: Sequence[_Token], at: int) -> int:
     return at + 1
 
 
-def _marked(run: Sequence[_Token]) -> str:
+def _marked(run: Sequence[Token]) -> str:
     """A run of texts, values and elements within a line."""
     pairs = _pairs(run)
     lone = next((at for at, each in enumerate(run) if each.kind == "tag" and at not in pairs), None)
@@ -155,7 +170,7 @@ def _marked(run: Sequence[_Token]) -> str:
     return _trans(run) if is_text(_own_text(run)) else _elements(run, pairs)
 
 
-def _without_what_is_beside(run: Sequence[_Token]) -> Sequence[_Token]:
+def _without_what_is_beside(run: Sequence[Token]) -> Sequence[Token]:
     start, end = 0, len(run)
     while start < end and _is_beside(run[start]):
         start += 1
@@ -164,11 +179,11 @@ def _without_what_is_beside(run: Sequence[_Token]) -> Sequence[_Token]:
     return run[start:end]
 
 
-def _source(run: Sequence[_Token]) -> str:
+def _source(run: Sequence[Token]) -> str:
     return "".join(each.source for each in run)
 
 
-def _own_text(run: Sequence[_Token]) -> str:
+def _own_text(run: Sequence[Token]) -> str:
     """The text of a run that is in no element."""
     depth, own = 0, []
     for each in run:
@@ -176,10 +191,10 @@ def _own_text(run: Sequence[_Token]) -> str:
             depth += -1 if each.closes else 1
         elif each.kind == "text" and not depth:
             own.append(each.source)
-    return " ".join(own)
+    return "".join(own)
 
 
-def _elements(run: Sequence[_Token], pairs: Mapping[int, int]) -> str:
+def _elements(run: Sequence[Token], pairs: Mapping[int, int]) -> str:
     """A run without a text of its own: the texts in its elements."""
     made, at = [], 0
     while at < len(run):
@@ -192,7 +207,7 @@ def _elements(run: Sequence[_Token], pairs: Mapping[int, int]) -> str:
     return "".join(made)
 
 
-def _separated(run: Sequence[_Token]) -> tuple[Sequence[_Token], str, Sequence[_Token]] | None:
+def _separated(run: Sequence[Token]) -> tuple[Sequence[Token], str, Sequence[Token]] | None:
     """What is before and after a dot that separates two texts, and the dot."""
     depth = 0
     for at, each in enumerate(run):
@@ -200,12 +215,12 @@ def _separated(run: Sequence[_Token]) -> tuple[Sequence[_Token], str, Sequence[_
             depth += -1 if each.closes else 1
         elif each.kind == "text" and not depth and len(parts := _SEPARATOR.split(each.source, 1)) > 1:
             first, sign, rest = parts
-            left, right = ([_Token("text", text)] if text else [] for text in (first, rest))
+            left, right = ([Token("text", text)] if text else [] for text in (first, rest))
             return [*run[:at], *left], sign, [*right, *run[at + 1 :]]
     return None
 
 
-def _pairs(run: Sequence[_Token]) -> dict[int, int]:
+def _pairs(run: Sequence[Token]) -> dict[int, int]:
     """The ends of elements by their starts, and the starts by the ends."""
     found, opened = dict[int, int](), list[int]()
     for at, each in enumerate(run):
@@ -220,7 +235,7 @@ def _pairs(run: Sequence[_Token]) -> dict[int, int]:
     return found
 
 
-def _is_beside(token: _Token) -> bool:
+def _is_beside(token: Token) -> bool:
     """Whether a token at the end of a run is no part of its text."""
     return (token.kind == "text" and not token.source.strip()) or bool(_APART.match(token.source))
 
@@ -231,7 +246,7 @@ def is_text(text: str) -> bool:
     return not _EXAMPLE.fullmatch(words) and any(each not in _NAMES for each in _WORD.findall(words))
 
 
-def _trans(run: Sequence[_Token]) -> str:
+def _trans(run: Sequence[Token]) -> str:
     sources = [_tagged(each) if each.kind == "tag" else each.source for each in run]
     # spaces at both ends are no part of the text
     whole = "".join(sources)
@@ -241,32 +256,27 @@ def _trans(run: Sequence[_Token]) -> str:
     return f"{whole[:start]}{{%+ trans +%}}{whole[start:end]}{{%+ endtrans +%}}{whole[end:]}"
 
 
-def _tagged(token: _Token) -> str:
+def _tagged(token: Token) -> str:
     name = "/" if token.closes else token.name
     return f"{{%+ tag '{name}' +%}}{_with_attributes(token)}{{%+ endtag +%}}"
 
 
-def _with_attributes(token: _Token) -> str:
-    """A tag, whose attributes that people read are marked; other tokens as they are."""
-    if token.kind != "tag" or token.closes:
-        return token.source
-
-    def mark(found: re.Match[str]) -> str:
-        name, text = found["name"], found["text"]
-        if name not in _TRANSLATED and not (name == "value" and _BUTTON.search(token.source)):
-            return found[0]
-        return f'{name}="{_marked_value(text)}"'
-
-    return _ATTRIBUTE.sub(mark, token.source)
+def _with_attributes(token: Token) -> str:
+    """A token; of a tag the attributes that people read are marked."""
+    made, at = [], 0
+    for each in token.read_attributes():
+        made += [token.source[at : each.start("text")], _marked_value(each["text"])]
+        at = each.end("text")
+    return "".join(made) + token.source[at:]
 
 
 def _marked_value(text: str) -> str:
     """The value of an attribute: its parts between statements."""
-    made, run = [], list[_Token]()
+    made, run = [], list[Token]()
     for each in filter(None, _PIECE.split(text)):
         if each.startswith(("{%", "{#")):
             made += [_marked(run), each]
             run = []
         else:
-            run.append(_Token("value" if each.startswith("{{") else "text", each))
+            run.append(Token("value" if each.startswith("{{") else "text", each))
     return "".join(made) + _marked(run)

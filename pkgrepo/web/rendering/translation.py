@@ -107,7 +107,7 @@ def _as_output(written: Sequence[nodes.Node]) -> Iterator[nodes.Node]:
 
 
 def _joined(inner: Sequence[nodes.Node]) -> nodes.Expr:
-    """What statements of a tag write, as an expression."""
+    """What statements of a tag write, as an expression: its values are escaped, also where all of it is constant."""
     parts: list[nodes.Expr] = [nodes.MarkSafe(nodes.Const(""))]
     for each in inner:
         match each:
@@ -122,7 +122,7 @@ def _joined(inner: Sequence[nodes.Node]) -> nodes.Expr:
                 )
             case _:
                 raise TemplateSyntaxError("a tag in a text has conditions alone", each.lineno)
-    return nodes.Concat(parts)
+    return nodes.MarkSafe(nodes.Concat(parts))
 
 
 def _chosen(cases: Sequence[tuple[nodes.Node, list[nodes.Node]]], rest: list[nodes.Node]) -> nodes.Expr:
