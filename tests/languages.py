@@ -1,8 +1,7 @@
 """
 Keeps the catalogs of the console up to date: ``bin/languages`` takes over which messages there are now.
 
-A message that is new has no translation yet, one whose English has changed a little keeps its own as a fuzzy one, and
-those that are not there any more go. ``tests/unit/web/test_languages.py`` is red until a catalog is whole. A list of
+A message that is new has no translation yet, and those that are not there any more go. ``tests/unit/web/test_languages.py`` is red until a catalog is whole. A list of
 translations, as ``bin/languages --fill LANGUAGE FILE`` takes it, is JSON: an object of messages and translations, of
 which those with a plural are lists of forms.
 """
@@ -90,7 +89,7 @@ def update(path: Path) -> None:
     template = Catalog(fuzzy=False)
     for each in messages():
         template.add(each)
-    catalog.update(template, no_fuzzy_matching=False)
+    catalog.update(template, no_fuzzy_matching=True)
     catalog.obsolete.clear()
     _write(path, catalog)
 
