@@ -1,9 +1,10 @@
 """
 Keeps the catalogs of the console up to date: ``bin/languages`` takes over which messages there are now.
 
-A message that is new has no translation yet, and those that are not there any more go. ``tests/unit/web/test_languages.py`` is red until a catalog is whole. A list of
-translations, as ``bin/languages --fill LANGUAGE FILE`` takes it, is JSON: an object of messages and translations, of
-which those with a plural are lists of forms.
+A message that is new has no translation yet, and those that are not there any more go.
+``tests/unit/web/test_languages.py`` is red until a catalog is whole. A list of translations, as
+``bin/languages --fill LANGUAGE FILE`` takes it, is JSON: an object of messages and translations, of which those with a
+plural are lists of forms.
 """
 
 from __future__ import annotations
