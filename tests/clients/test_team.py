@@ -72,6 +72,8 @@ def run_of(folder: Path, url: str, port: int, issuer: Issuer) -> str:
             ("https://login.corp.example/realms/staff", issuer.url),
             ("https://forge.corp.example/api/actions", issuer.url),
             ("/mnt/backup/pkgrepo", str(folder / "backup")),
+            ("https://index.example", "http://127.0.0.1:9"),
+            ("https://registry.example", "http://127.0.0.1:9"),
         ):
             text = text.replace(old, new)
         return text
