@@ -16,7 +16,7 @@ what documents claim decides alone.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -42,6 +42,7 @@ from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.conditions import TRUST, Facts
 from pkgrepo.repositories.policy.judge import Judge
+from pkgrepo.repositories.policy.trust import Unsaid
 from pkgrepo.sigstore.bundles import LARGEST
 from pkgrepo.sigstore.roots import TrustedRoot
 from pkgrepo.storage.catalog.file_facts import Attested, FileFacts, attested_name, name_of, note_facts, place_of
@@ -84,7 +85,9 @@ class AttestedFiles:
             return judge
 
         async def about(judge: Judge) -> Facts:
-            return judge.facts_of_entry(main.entry, main.route)
+            if not self._asks_each(judge):
+                return judge.facts_of_entry(main.entry, main.route)
+            return await self._pool(judge.facts_of_entry, main.entry, main.route)
 
         judge = await self._with(judge, await about(judge), main.source.digests, main)
         return await self._with_past(judge, about)
@@ -100,7 +103,8 @@ class AttestedFiles:
             return judge
 
         async def about(judge: Judge) -> Facts:
-            facts: Facts = await self._catalog.look(judge.facts_of_kept, main)
+            read = self._catalog.scan if self._asks_each(judge) else self._catalog.look
+            facts: Facts = await read(judge.facts_of_kept, main)
             return facts
 
         judge = await self._with(judge, await about(judge), {**main.digests, "sha256": main.sha256}, main)
@@ -113,12 +117,29 @@ class AttestedFiles:
         What is left after ``MOST_BEFORE`` is not known. The next question goes on there: what was read is noted.
         """
         left = MOST_BEFORE
-        while left and (asked := judge.unsaid_before(await about(judge), min(left, BEFORE_AT_ONCE))):
+        while left and (asked := await self._unsaid_before(judge, about, min(left, BEFORE_AT_ONCE))):
             left -= len(asked)
-            found = await together(self._run(judge, each.name, each.file) for each in asked)
+            found = await together(
+                self._run(judge, each.name, each.file, recent=self._is_recent(each.published_ms)) for each in asked
+            )
             known = {each.name: facts for each, facts in zip(asked, found, strict=True)}
             judge = evolve(judge, facts={**judge.facts, **known})
         return judge
+
+    async def _unsaid_before(
+        self, judge: Judge, about: Callable[[Judge], Awaitable[Facts]], most: int
+    ) -> Sequence[Unsaid]:
+        if not self._asks_each(judge):
+            return ()
+        return await self._pool(judge.unsaid_before, await about(judge), most)
+
+    @staticmethod
+    def _asks_each(judge: Judge) -> bool:
+        """Whether documents do not say what has attestations: then a history is made for each answer, on a thread."""
+        return judge.format.attests is not None and judge.format.attests.unsaid_from_ms is not None
+
+    def _is_recent(self, published_ms: int | None) -> bool:
+        return published_ms is None or published_ms > self._clock.now_ms() - RECENT_MS
 
     async def _with(self, judge: Judge, facts: Facts, digests: Mapping[str, str], main: File | RemoteFile) -> Judge:
         if not judge.needs_attestation(facts) or not facts.versions:
@@ -126,7 +147,7 @@ class AttestedFiles:
         path = main.path if isinstance(main, File) else main.source.path
         name = attested_name(name_of(digests, place_of(judge.member.id, path)), path)
         about = AttestedFile(judge.rules.package, facts.versions[0], path, digests)
-        recent = facts.published_ms is None or facts.published_ms > self._clock.now_ms() - RECENT_MS
+        recent = self._is_recent(facts.published_ms)
         remote = None if isinstance(main, File) else main
         known = await self._run(judge, name, about, remote, recent=recent)
         return evolve(judge, facts={**judge.facts, name: known})

@@ -77,7 +77,7 @@ def _of_version(
 def released(format_: StoredFormat, repository_id: int, file: AttestedFile, at_ms: int, claim: Claim) -> Released:
     """A file of a repository with an id, of which this is claimed."""
     name = attested_name(name_of(file.digests, place_of(repository_id, file.path)), file.path)
-    unsaid = Unsaid(name, file) if claim.unsaid else None
+    unsaid = Unsaid(name, file, at_ms) if claim.unsaid else None
     rank = Rank.NONE if claim.unsaid else claim.rank
     return Released(file.version, at_ms, rank, is_prerelease(format_, file.version), unsaid)
 

@@ -96,10 +96,14 @@ class Trust:
 
 @frozen
 class Unsaid:
-    """A file of which no document says whether it is attested; ``name`` is that by which it is noted."""
+    """
+    A file of which no document says whether it is attested, and when it was published (ms); ``name`` is that by which
+    it is noted.
+    """
 
     name: str
     file: AttestedFile
+    published_ms: int
 
 
 @frozen

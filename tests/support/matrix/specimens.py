@@ -21,6 +21,7 @@ from tests.support.go_modules import go_mod, make_module
 from tests.support.go_modules import path as go_path
 from tests.support.http_client import BOUNDARY, form_body
 from tests.support.images import OCI_IMAGE, Image, digest_of, make_artifact, make_image, make_layer_tar
+from tests.support.matrix.clock import CLOCK
 from tests.support.maven_files import make_pom
 from tests.support.npm_packages import make_bundle, make_manifest, make_publish, make_tarball
 from tests.support.python_packages import make_sdist, make_wheel
@@ -285,6 +286,7 @@ async def _publish_gems(send: Send) -> None:
     for version, data in GEMS.items():
         attested = [("attestations", SIGSTORE.gem(data).decode())] if version == GOOD else []
         await send("POST", "/api/v1/gems", form_body([("gem", "evil.gem", data), *attested]), FORM)
+        CLOCK.go_on()
 
 
 RUBY = Specimen(

@@ -13,6 +13,7 @@ import treq
 from attrs import define, field
 
 from tests.support.inprocess_server import RunningServer, no_failures, server_config
+from tests.support.matrix.clock import CLOCK
 from tests.support.matrix.specimens import BAD, SIGSTORE, SPECIMENS, Specimen
 from tests.support.memory_server import Reply, Stack
 from tests.support.osv_records import affected, record, since, write_folder
@@ -113,7 +114,7 @@ def advisories(specimens: Sequence[Specimen]) -> list[dict[str, Any]]:
 async def matrix_world(folder: Path, *, block_malware: bool = False) -> AsyncIterator[MatrixWorld]:
     """Both servers, running; the upstream has all specimens. The one may ``block_malware`` by itself."""
     source = write_folder(folder / "osv", advisories(SPECIMENS))
-    with no_failures():
+    with no_failures(), CLOCK.installed():
         root = folder / "trusted_root.json"
         root.write_bytes(SIGSTORE.root_text)
         trusted = {"auth__trusted_root": str(root)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from pkgrepo.errors import UpstreamFailed
 from pkgrepo.model import Repository
 from pkgrepo.proxy.resolving import attested_files
 from pkgrepo.proxy.resolving.serving import Want
+from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.policy.refusals import RuleRefused
 from tests.support.proxy_world import ProxyWorld
 from tests.support.sigstore import FakeSigstore
@@ -174,3 +176,19 @@ async def test_a_document_that_is_no_list_of_attestations_makes_the_request_fail
     mirror = await make(trusting, up, NONE)
     with pytest.raises(UpstreamFailed):
         await find(trusting, mirror, "1.0.0")
+
+
+async def test_that_a_young_version_before_has_none_is_asked_again_after_an_hour(trusting: ProxyWorld) -> None:
+    """Its attestation may still come, for which the next version is held."""
+    up = trusting.started(RubyUpstream())
+    today = from_ms(trusting.clock.now_ms())
+    gems = {}
+    for version, hours in (("1.0.0", 3), ("1.1.0", 2)):
+        gems[version] = up.add("left", version, created=f"{today - timedelta(hours=hours):%Y-%m-%dT%H:%M:%SZ}")
+        up.serve(path_of(version), Answer(body=b"[]", fields={"Content-Type": "application/json"}))
+    mirror = await make(trusting, up)
+    await find(trusting, mirror, "1.1.0")
+    up.serve(path_of("1.0.0"), Answer(body=FAKE.gem(gems["1.0.0"]), fields={"Content-Type": "application/json"}))
+    await find(trusting, mirror, "1.1.0")  # which is known for an hour
+    trusting.clock.advance(3601)
+    assert "1.0.0 before it had provenance" in await refusal(trusting, mirror, "1.1.0")
