@@ -51,6 +51,7 @@ _UNUSED = (
     "twisted/internet/iocpreactor",
     "werkzeug/debug",
     "zstandard/_cffi.cpython-311-x86_64-linux-gnu.so",
+    "zstandard/backend_cffi.py",
 )
 # Folders with one module for each language, style or form of output, of which these are used.
 _USED: Final[Mapping[str, Sequence[str]]] = {
@@ -148,7 +149,9 @@ def _prune(site: Path) -> None:
             if each.name not in ("__init__.py", *used):
                 each.unlink()
     folders = [
-        each for each in site.rglob("*") if each.is_dir() and each.name in {"test", "tests", "_test", "__pycache__"}
+        each
+        for each in site.rglob("*")
+        if each.is_dir() and each.name in {"test", "tests", "_test", "__pycache__", "sboms"}
     ]
     for each in folders:
         shutil.rmtree(each, ignore_errors=True)
