@@ -155,7 +155,7 @@ def _prune(site: Path) -> None:
     ]
     for each in folders:
         shutil.rmtree(each, ignore_errors=True)
-    for each in site.rglob("*.pyi"):
+    for each in [*site.rglob("*.pyi"), *site.glob("*.dist-info/RECORD")]:  # the latter are for pip, which is not there
         each.unlink()
     libraries = [each for each in sorted(site.rglob("*.so")) if not each.is_relative_to(site / "psycopg_binary")]
     run(["strip", "--strip-debug", *libraries])
