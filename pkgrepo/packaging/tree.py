@@ -44,6 +44,8 @@ _UNUSED = (
     "ldaptor/_scripts",
     "ldaptor/samba",
     "passlib",
+    "pkgrepo/docs/pictures/package.png",
+    "pkgrepo/packaging",
     "pycparser",
     *(f"twisted/{name}" for name in ("conch", "mail", "names", "pair", "positioning", "trial", "words")),
     *(f"twisted/plugins/twisted_{name}.py" for name in ("conch", "ftp", "mail", "names", "trial", "words")),
