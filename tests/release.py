@@ -8,6 +8,9 @@ quick.
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+import io
 import json
 import os
 import shutil
@@ -29,7 +32,7 @@ import yaml
 from pkgrepo import __version__
 from pkgrepo.packaging.archives import sha256_of
 from pkgrepo.packaging.chart import KUBERNETES
-from pkgrepo.packaging.tree import SUITE
+from pkgrepo.packaging.tree import HOME, MACHINES, SUITE, Machine
 from tests.support.booted_machine import booted, until
 from tests.support.client_programs import CLIENTS, client_environment
 from tests.support.first_publishes import Publisher
@@ -44,7 +47,8 @@ PODMAN: Sequence[Sequence[str]] = (
     ("--ulimit=host", "--network=host"),
     ("--runtime=runc", "--ulimit=nofile=20000:20000", "--ulimit=nproc=1000:1000", "--network=host"),
 )
-IMAGE_BYTES = 150_000_000  # the unpacked image has less
+# The unpacked image of each machine has less. Parts of libraries for arm64 begin at multiples of 64 KiB.
+IMAGE_BYTES = {"amd64": 150_000_000, "arm64": 154_000_000}
 IN_CHROOT = "python3,ca-certificates,media-types,systemd-standalone-sysusers,libseccomp2"
 IN_MACHINE = "python3,ca-certificates,media-types,systemd,systemd-sysv,dbus"
 
@@ -86,7 +90,10 @@ class Proofs:
         self._out = out
         self._work = work
         self._wheel, self._sdist = out / f"{base}-py3-none-any.whl", out / f"{base}.tar.gz"
-        self._image, self._deb = out / f"{base}-amd64.oci.tar", out / f"pkgrepo_{__version__}-1_amd64.deb"
+        self._images = {each: out / f"{base}-{each.architecture}.oci.tar" for each in MACHINES}
+        self._debs = {each: out / f"pkgrepo_{__version__}-1_{each.architecture}.deb" for each in MACHINES}
+        self._index = out / f"{base}.oci.tar"
+        self._image, self._deb = self._images[MACHINES[0]], self._debs[MACHINES[0]]  # those that run here
         self._chart, self._files = out / f"{base}.tgz", out / f"{base}-files.tar.gz"
         self._statement = json.loads((out / f"{base}.intoto.json").read_text())
 
@@ -99,7 +106,8 @@ class Proofs:
         run("sha256sum", "--quiet", "--check", "SHA256SUMS", cwd=self._out)
         listed = {line.split()[1] for line in (self._out / "SHA256SUMS").read_text().splitlines()}
         assert {each.name for each in self._out.iterdir()} - listed <= {"SHA256SUMS", "SHA256SUMS.sig"}
-        described = [self._wheel, self._sdist, self._image, self._deb, self._chart, self._files]
+        described = [self._wheel, self._sdist, self._index, self._chart, self._files]
+        described += [*self._images.values(), *self._debs.values()]
         assert {each.name for each in self._out.glob("*.cdx.json")} == {f"{each.name}.cdx.json" for each in described}
         for bill in self._out.glob("*.cdx.json"):
             assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(bill.read_text()) is None, bill
@@ -145,6 +153,74 @@ class Proofs:
         listen = "tcp:0:interface=127.0.0.1"
         with serving([programs / "pkgrepo", "serve"], folder, PKGREPO_SERVER__LISTEN=listen) as url:
             yield url
+
+    def machines(self) -> None:
+        """Packages and images hold programs for their machine alone, and nothing else differs; the index names both."""
+        files: dict[Machine, set[str]] = {}
+        for machine in MACHINES:
+            assert run("dpkg-deb", "--field", self._debs[machine], "Architecture").strip() == machine.architecture
+            unpacked = self._work / f"{machine.architecture}.tar"
+            with unpacked.open("wb") as target:
+                run("dpkg-deb", "--fsys-tarfile", self._debs[machine], stdout=target)
+            with tarfile.open(unpacked) as archive:
+                in_package = self._inspect(archive, machine)
+            assert len(in_package) > 3000
+            blobs, (described,) = self._layout(self._images[machine])
+            manifest = json.loads(blobs[described["digest"]])
+            assert json.loads(blobs[manifest["config"]["digest"]])["architecture"] == machine.architecture
+            in_image, size = set[str](), 0
+            for layer in manifest["layers"]:
+                plain = gzip.decompress(blobs[layer["digest"]])
+                with tarfile.open(fileobj=io.BytesIO(plain)) as archive:
+                    in_image |= self._inspect(archive, machine)
+                size += len(plain)
+            print(f"the image for {machine.architecture} has {size:,} bytes")
+            assert size < IMAGE_BYTES[machine.architecture]
+            assert {f"{HOME}/bin/python3", "usr/bin/python3.11"} <= in_image
+            program = {each for each in in_package if each.startswith(HOME)}
+            assert program <= in_image
+            files[machine] = {
+                each for each in in_image if each.startswith(HOME) and "/psycopg_binary.libs/" not in each
+            }
+        one, *others = [{each.replace(machine.name, "") for each in found} for machine, found in files.items()]
+        assert [other ^ one for other in others] == [set() for _ in others]
+
+        blobs, (described,) = self._layout(self._index)
+        raw = run("skopeo", "inspect", "--raw", f"oci-archive:{self._index}")
+        index = json.loads(raw)
+        assert described["digest"] == f"sha256:{hashlib.sha256(raw.encode()).hexdigest()}"
+        assert index["mediaType"] == "application/vnd.oci.image.index.v1+json"
+        platforms = [each["platform"] for each in index["manifests"]]
+        assert platforms == [{"architecture": each.architecture, "os": "linux"} for each in MACHINES]
+        for machine, each in zip(MACHINES, index["manifests"], strict=True):
+            own, (alone,) = self._layout(self._images[machine])
+            assert (alone["digest"], own.items() <= blobs.items()) == (each["digest"], True)
+
+    def _inspect(self, archive: tarfile.TarFile, machine: Machine) -> set[str]:
+        """The names of what is in an archive, in which all programs and libraries must be for the machine."""
+        names, programs = set[str](), 0
+        for member in archive:
+            names.add(member.name.removeprefix("./"))
+            file = archive.extractfile(member) if member.isreg() else None
+            head = b"" if file is None else file.read(20)
+            if head[:4] == b"\x7fELF":
+                programs += 1
+                assert int.from_bytes(head[18:20], "little") == machine.elf, member.name
+        others = [each.name for each in MACHINES if each != machine]
+        assert programs > 5
+        assert not [each for each in names if any(f"{other}-linux" in each for other in others)]
+        return names
+
+    def _layout(self, path: Path) -> tuple[dict[str, bytes], list[dict[str, Any]]]:
+        """The blobs of an image layout by their digests, which are right, and the descriptors of its index."""
+        with tarfile.open(path) as archive:
+            files = {each.name: archive.extractfile(each) for each in archive if each.isreg()}
+            content = {name: file.read() for name, file in files.items() if file is not None}
+        blobs = {
+            f"sha256:{name.rpartition('/')[2]}": data for name, data in content.items() if name.startswith("blobs/")
+        }
+        assert all(digest == f"sha256:{hashlib.sha256(data).hexdigest()}" for digest, data in blobs.items())
+        return blobs, json.loads(content["index.json"])["manifests"]
 
     def kubernetes(self) -> None:
         """The chart is one for helm, and its manifests fit their schemas."""
@@ -249,7 +325,10 @@ class Proofs:
         """The image serves without root, with a file system that is read-only and without capabilities."""
         run("podman", "load", "--quiet", "--input", self._image)
         name = f"localhost/pkgrepo:{__version__}"
-        assert int(run("podman", "image", "inspect", "--format", "{{.Size}}", name)) < IMAGE_BYTES
+        assert (
+            int(run("podman", "image", "inspect", "--format", "{{.Size}}", name))
+            < IMAGE_BYTES[MACHINES[0].architecture]
+        )
         options = self._podman_options(name)
         password = self._work / "password"
         password.write_text(PASSWORD)
@@ -309,6 +388,12 @@ class Proofs:
                 f"oci-archive:{self._image}", target, env=environ)  # fmt: skip
             raw = run("skopeo", "inspect", "--raw", "--tls-verify=false", target, env=environ)
             assert json.loads(raw)["annotations"]["org.opencontainers.image.version"] == __version__
+            target = f"docker://{host}/main/images/pkgrepo:all"
+            run("skopeo", "copy", "--all", "--quiet", "--dest-tls-verify=false", f"--dest-creds=admin:{PASSWORD}",
+                f"oci-archive:{self._index}", target, env=environ)  # fmt: skip
+            raw = run("skopeo", "inspect", "--raw", "--tls-verify=false", target, env=environ)
+            platforms = [each["platform"]["architecture"] for each in json.loads(raw)["manifests"]]
+            assert platforms == [each.architecture for each in MACHINES]
             helm = CLIENTS / "helm" / "bin" / "helm"
             place = f"oci://{host}/main/images/charts"
             run(helm, "registry", "login", host, "--plain-http", "--username=admin", "--password-stdin",
@@ -332,7 +417,7 @@ def is_ready(url: str) -> bool:
     return False
 
 
-PARTS = ("documents", "python", "kubernetes", "debian", "systemd", "container", "hosting")
+PARTS = ("documents", "python", "machines", "kubernetes", "debian", "systemd", "container", "hosting")
 
 
 def main(out: str, *parts: str) -> None:

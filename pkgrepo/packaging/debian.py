@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pkgrepo.config import template
 from pkgrepo.packaging.sources import ReleaseFailed, Sources, run
-from pkgrepo.packaging.tree import HELPERS, HOME
+from pkgrepo.packaging.tree import HELPERS, HOME, Machine
 
 REVISION = "1"
 SETTINGS = "etc/pkgrepo/pkgrepo.toml"
@@ -25,9 +25,11 @@ _UNIT_CHANGES = {
 _ALL_SETTINGS = "usr/share/doc/pkgrepo/pkgrepo.toml"
 
 
-def make_deb(sources: Sources, tree: Path, manuals: Mapping[str, bytes], out: Path, work: Path) -> Path:
-    """Build the package. ``manuals`` are files by their path below /. Returns its path."""
-    root = work / "deb"
+def make_deb(
+    sources: Sources, tree: Path, manuals: Mapping[str, bytes], out: Path, work: Path, machine: Machine
+) -> Path:
+    """Build the package for a machine. ``manuals`` are files by their path below /. Returns its path."""
+    root = work / f"deb-{machine.architecture}"
     shutil.copytree(tree, root, symlinks=True)
     for name, data in {**_files(sources), **manuals}.items():
         place = root / name
@@ -37,9 +39,9 @@ def make_deb(sources: Sources, tree: Path, manuals: Mapping[str, bytes], out: Pa
     size = sum(each.stat().st_size for each in root.rglob("*") if each.is_file() and not each.is_symlink())
     for name in HELPERS:
         (root / "usr/bin" / name).symlink_to(f"../lib/pkgrepo/bin/{name}")
-    _write_control(root, version=f"{sources.version}-{REVISION}", size=size // 1024 + 1)
+    _write_control(root, machine, version=f"{sources.version}-{REVISION}", size=size // 1024 + 1)
     _settle(root, sources.epoch)
-    target = out / f"pkgrepo_{sources.version}-{REVISION}_amd64.deb"
+    target = out / f"pkgrepo_{sources.version}-{REVISION}_{machine.architecture}.deb"
     options = ["--root-owner-group", "-Zxz", "-z3", "--threads-max=1"]  # with -z6 it takes three times as long
     run(["dpkg-deb", *options, "--build", root, target], env=sources.environment)
     return target
@@ -87,12 +89,14 @@ def _files(sources: Sources) -> dict[str, bytes]:
     }
 
 
-def _write_control(root: Path, *, version: str, size: int) -> None:
+def _write_control(root: Path, machine: Machine, *, version: str, size: int) -> None:
     control = root / "DEBIAN"
     sums = "".join(_sums(root))
     control.mkdir()
     text = (_FILES / "control").read_text("utf-8")
-    (control / "control").write_text(text.format(version=version, size=size), "utf-8")
+    (control / "control").write_text(
+        text.format(version=version, size=size, architecture=machine.architecture), "utf-8"
+    )
     (control / "conffiles").write_text(f"/{SETTINGS}\n")
     (control / "md5sums").write_text(sums)
     for name in ("postinst", "prerm", "postrm"):

@@ -55,7 +55,7 @@ def debian_components(found: Iterable[DebianPackage]) -> list[Component]:
             type=ComponentType.LIBRARY,
             name=each.name,
             version=each.version,
-            bom_ref=f"deb:{each.name}",
+            bom_ref=f"deb:{each.name}:{each.architecture}",
             purl=PackageURL("deb", "debian", each.name, each.version, {"arch": each.architecture, "distro": SUITE}),
             hashes=[HashType(alg=HashAlgorithm.SHA_256, content=each.sha256)],
         )

@@ -1,10 +1,13 @@
 """
-The container image, in the layout of OCI, for amd64: Debian's Python with the libraries it needs, and the program.
+The container image, in the layout of OCI, for each machine: Debian's Python with the libraries it needs, the program.
 
 mmdebstrap downloads Debian's packages, with its keys and mirrors; their files are unpacked here, without those of
 package tools: nothing can be installed in the image, and it has no shell. dpkg's records of the packages stay, for
 scanners. Python files are compiled by the image's own Python, since its file system may be read-only. Of Python's own
 library only the compiled files are kept, which saves 10 MB: tracebacks have the lines of all other files.
+
+No program of another machine runs here: compiled files and Twisted's list of plugins are the same for all, and made by
+the Python of the first image. C{pkgrepo-V.oci.tar} has all images, with an index of them.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import re
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,9 +28,8 @@ from attrs import evolve, frozen
 from pkgrepo.archives.image_layout import INDEX, LAYOUT_CONTENT, LAYOUT_FILE, REF_NAME
 from pkgrepo.packaging.archives import Entry, below, entries_below, sha256_of, write_tar, write_tar_gz
 from pkgrepo.packaging.sources import ReleaseFailed, Sources, run
-from pkgrepo.packaging.tree import HOME, PYTHON, SITE, SUITE
+from pkgrepo.packaging.tree import HOME, PYTHON, SITE, SUITE, Machine
 
-ARCHITECTURE = "amd64"
 USER = 10001
 DATA = "var/lib/pkgrepo"
 SETTINGS = "etc/pkgrepo/pkgrepo.toml"
@@ -48,7 +50,7 @@ _UNUSED = re.compile(
     r"usr/share/(?:man|info|locale|lintian|bug|perl5|debconf|pixmaps|binfmts|bash-completion|polkit-1|readline)/"
     r"|usr/share/doc/(?!.*/copyright$)|usr/lib/systemd/|lib/systemd/|etc/(?:cron\.daily|logrotate\.d)/"
     # Conversions of iconv, which Python does not use, vector arithmetic and debugging of the C library.
-    r"|(?:usr/)?lib/x86_64-linux-gnu/(?:gconv/|lib(?:mvec|memusage|pcprofile|c_malloc_debug|thread_db)\.so)"
+    r"|(?:usr/)?lib/[a-z0-9_]+-linux-gnu/(?:gconv/|lib(?:mvec|memusage|pcprofile|c_malloc_debug|thread_db)\.so)"
     r"|usr/share/zoneinfo/(?:right|posix)/|usr/share/tabset/|(?:usr/)?lib/terminfo/"
     # Of Python: tests, its manual, tools for developers, terminals, databases that need libraries of their own, and
     # what is there in C, too.
@@ -75,32 +77,70 @@ class DebianPackage:
     sha256: str
 
 
-def make_image(sources: Sources, tree: Path, out: Path, work: Path) -> tuple[Path, list[DebianPackage]]:
-    """Build the image. Returns the path of an archive that podman and skopeo read, and Debian's packages in it."""
-    base = work / "image"
+@frozen(kw_only=True)
+class Image:
+    """
+    The image for a machine: its archive, Debian's packages in it, its descriptor and blobs, and its unpacked files.
+
+    ``base`` stands for /, ``program`` for / with the program alone.
+    """
+
+    archive: Path
+    packages: list[DebianPackage]
+    described: dict[str, Any]
+    blobs: Mapping[str, Path | bytes]
+    base: Path
+    program: Path
+
+
+def make_image(
+    sources: Sources, tree: Path, out: Path, work: Path, machine: Machine, runs: Image | None = None
+) -> Image:
+    """Build the image for a machine, in an archive that podman and skopeo read; ``runs`` is one that runs here."""
+    base = work / f"image-{machine.architecture}"
     base.mkdir()
-    packages = _unpack(sources, base, work)
+    packages = _unpack(sources, base, work, machine)
     _configure(base)
-    program = work / "image-program"
-    _compile_library(sources, base)
+    program = work / f"image-program-{machine.architecture}"
+    python = base if runs is None else runs.base
+    _compile_library(sources, python, base)
     run(["cp", "--archive", tree, program])
-    _compile(sources, base, f"{HOME}/lib", program)
-    _cache_plugins(sources, base, program)
+    _compile(sources, python, f"{HOME}/lib", program)
+    if runs is None:
+        _cache_plugins(sources, base, program)
+    else:
+        for each in runs.program.rglob("dropin.cache"):
+            shutil.copyfile(each, program / each.relative_to(runs.program))
     layers = [
         (_base_entries(base), "Debian packages"),
         (_program_entries(program), f"pkgrepo {sources.version} and its dependencies"),
     ]
-    target = out / f"pkgrepo-{sources.version}-{ARCHITECTURE}.oci.tar"
-    _write_layout(sources, [([*entries], text) for entries, text in layers], target, work)
-    return target, packages
+    described, blobs = _describe(sources, [([*entries], text) for entries, text in layers], work, machine)
+    target = out / f"pkgrepo-{sources.version}-{machine.architecture}.oci.tar"
+    _write_layout(sources, described, blobs, target)
+    return Image(archive=target, packages=packages, described=described, blobs=blobs, base=base, program=program)
 
 
-def _unpack(sources: Sources, base: Path, work: Path) -> list[DebianPackage]:
+def write_index(sources: Sources, images: Sequence[Image], out: Path) -> Path:
+    """Write an archive with all images and the index of them, for registries. Returns its path."""
+    blobs = {digest: data for each in images for digest, data in each.blobs.items()}
+    index = {
+        "schemaVersion": 2,
+        "mediaType": f"{_OCI}.index.v1+json",
+        "manifests": [each.described for each in images],
+        "annotations": labels(sources),
+    }
+    target = out / f"pkgrepo-{sources.version}.oci.tar"
+    _write_layout(sources, _add(blobs, index, f"{_OCI}.index.v1+json"), blobs, target)
+    return target
+
+
+def _unpack(sources: Sources, base: Path, work: Path, machine: Machine) -> list[DebianPackage]:
     """Unpack Debian's packages, and record them where scanners look for those of images without dpkg."""
-    fetched = work / "debian"
+    fetched = work / f"debian-{machine.architecture}"
     run([
         "mmdebstrap", "--quiet", "--variant=extract", f"--include={','.join(_TAKEN)}",
-        f"--architectures={ARCHITECTURE}",
+        f"--architectures={machine.architecture}",
         '--aptopt=APT::Install-Recommends "false"', "--skip=cleanup/apt", "--format=tar", SUITE, fetched,
     ], env=sources.environment)  # fmt: skip
     found = []
@@ -173,26 +213,26 @@ def _configure(base: Path) -> None:
 
 
 def _python(base: Path) -> list[object]:
-    """The command that runs the image's Python on this machine."""
+    """The command that runs the Python of the first image on this machine."""
     libraries = f"{base}/usr/lib/x86_64-linux-gnu"
     return [base / "usr/lib64/ld-linux-x86-64.so.2", "--library-path", libraries, base / f"usr/bin/python{PYTHON}"]
 
 
-def _compile_library(sources: Sources, base: Path) -> None:
+def _compile_library(sources: Sources, python: Path, base: Path) -> None:
     """Compile Python's own library in place, and remove its sources."""
     library = f"usr/lib/python{PYTHON}"
-    _compile(sources, base, library, base, "-b")
+    _compile(sources, python, library, base, "-b")
     for each in (base / library).rglob("*.py"):
         if each.with_suffix(".pyc").exists():
             each.unlink()
 
 
-def _compile(sources: Sources, base: Path, folder: str, root: Path, *options: str) -> None:
+def _compile(sources: Sources, python: Path, folder: str, root: Path, *options: str) -> None:
     """Compile the Python files in a folder below ``root``; Python takes the results without looking at times."""
     words: list[object] = ["-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", *options]
     words += ["-s", root, "-p", "/", root / folder]
-    env = {**sources.environment, "PYTHONHOME": f"{base}/usr", "PYTHONDONTWRITEBYTECODE": "1"}
-    run([*_python(base), "-S", *words], env=env)
+    env = {**sources.environment, "PYTHONHOME": f"{python}/usr", "PYTHONDONTWRITEBYTECODE": "1"}
+    run([*_python(python), "-S", *words], env=env)
 
 
 def _cache_plugins(sources: Sources, base: Path, program: Path) -> None:
@@ -221,14 +261,14 @@ def _program_entries(program: Path) -> Iterator[Entry]:
     yield Entry(DATA, 0o750, owner=USER)
 
 
-def _config(sources: Sources, layers: Sequence[tuple[str, str]]) -> dict[str, Any]:
+def _config(sources: Sources, layers: Sequence[tuple[str, str]], machine: Machine) -> dict[str, Any]:
     """The configuration of the image (OCI image-spec, config.md); ``layers`` are diff ids with texts."""
     created = _rfc3339(sources.epoch)
     health = {"Test": ["CMD", "pkgrepo", "health"], "Interval": 30_000_000_000, "Timeout": 10_000_000_000,
               "StartPeriod": 60_000_000_000, "Retries": 3}  # fmt: skip
     return {
         "created": created,
-        "architecture": ARCHITECTURE,
+        "architecture": machine.architecture,
         "os": "linux",
         "config": {
             "User": f"{USER}:{USER}",
@@ -273,18 +313,20 @@ def _rfc3339(epoch: int) -> str:
     return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _write_layout(sources: Sources, layers: Sequence[tuple[Sequence[Entry], str]], target: Path, work: Path) -> None:
-    """Write the image as an archive with an image layout (OCI image-spec, image-layout.md)."""
+def _describe(
+    sources: Sources, layers: Sequence[tuple[Sequence[Entry], str]], work: Path, machine: Machine
+) -> tuple[dict[str, Any], dict[str, Path | bytes]]:
+    """The descriptor of the manifest of an image, and its blobs by their digests."""
     blobs: dict[str, Path | bytes] = {}
     diffs, descriptors = [], []
     for number, (entries, text) in enumerate(layers):
-        file = work / f"layer-{number}.tar.gz"
+        file = work / f"layer-{machine.architecture}-{number}.tar.gz"
         diffs.append((f"sha256:{write_tar_gz(file, entries, sources.epoch)}", text))
         digest = sha256_of(file)
         blobs[digest] = file
         size = file.stat().st_size
         descriptors.append({"mediaType": f"{_OCI}.layer.v1.tar+gzip", "digest": f"sha256:{digest}", "size": size})
-    config = _add(blobs, _config(sources, diffs), f"{_OCI}.config.v1+json")
+    config = _add(blobs, _config(sources, diffs, machine), f"{_OCI}.config.v1+json")
     manifest = {
         "schemaVersion": 2,
         "mediaType": f"{_OCI}.manifest.v1+json",
@@ -293,15 +335,28 @@ def _write_layout(sources: Sources, layers: Sequence[tuple[Sequence[Entry], str]
         "annotations": labels(sources),
     }
     described = _add(blobs, manifest, f"{_OCI}.manifest.v1+json")
-    described["platform"] = {"architecture": ARCHITECTURE, "os": "linux"}
+    described["platform"] = {"architecture": machine.architecture, "os": "linux"}
+    return described, blobs
+
+
+def _write_layout(
+    sources: Sources, described: Mapping[str, Any], blobs: Mapping[str, Path | bytes], target: Path
+) -> None:
+    """Write an image, or an index of several, as an archive with an image layout (OCI image-spec, image-layout.md)."""
     name = f"localhost/pkgrepo:{sources.version}"
-    described["annotations"] = {REF_NAME: name}
-    index = {"schemaVersion": 2, "mediaType": f"{_OCI}.index.v1+json", "manifests": [described]}
-    # `docker load` before Docker 25 reads no layout, but this list; docker save of later versions writes both.
-    paths = [f"blobs/{each['digest'].replace(':', '/')}" for each in (config, *descriptors)]
-    listed = [{"Config": paths[0], "RepoTags": [name], "Layers": paths[1:]}]
-    entries = [
-        Entry("manifest.json", 0o644, json.dumps(listed).encode()),
+    named = {**described, "annotations": {REF_NAME: name}}
+    index = {"schemaVersion": 2, "mediaType": f"{_OCI}.index.v1+json", "manifests": [named]}
+    document = blobs[described["digest"].removeprefix("sha256:")]
+    assert isinstance(document, bytes)
+    manifest = json.loads(document)
+    entries = []
+    if "layers" in manifest:
+        # `docker load` before Docker 25 reads no layout, but this list; docker save of later versions writes both.
+        parts = (manifest["config"], *manifest["layers"])
+        paths = [f"blobs/{each['digest'].replace(':', '/')}" for each in parts]
+        listed = [{"Config": paths[0], "RepoTags": [name], "Layers": paths[1:]}]
+        entries.append(Entry("manifest.json", 0o644, json.dumps(listed).encode()))
+    entries += [
         Entry(LAYOUT_FILE, 0o644, LAYOUT_CONTENT),
         Entry(INDEX, 0o644, json.dumps(index, sort_keys=True).encode()),
         Entry("blobs"),

@@ -3,8 +3,9 @@ Builds a release into a folder: bin/release OUT. Twice gives the same bytes, but
 
 =====================================  ======================================================================
 pkgrepo-V-py3-none-any.whl, V.tar.gz   wheel and sdist
-pkgrepo_V-1_amd64.deb                  package for Debian 12
-pkgrepo-V-amd64.oci.tar                container image, as an archive with an OCI layout
+pkgrepo_V-1_amd64.deb, arm64           package for Debian 12
+pkgrepo-V-amd64.oci.tar, arm64         container image, as an archive with an OCI layout
+pkgrepo-V.oci.tar                      both images with an index, for registries
 pkgrepo-V.tgz                          Helm chart; kubernetes-*.yaml are rendered from it
 pkgrepo-V-files.tar.gz                 units, compose.yaml, dashboard, alert rules, manual pages, completions
 pkgrepo-V.openapi.json                 description of the management API
@@ -37,10 +38,10 @@ from pkgrepo.packaging.documents import (
     write_openapi,
     write_provenance,
 )
-from pkgrepo.packaging.image import DebianPackage, make_image
+from pkgrepo.packaging.image import Image, make_image, write_index
 from pkgrepo.packaging.manuals import make_manuals
 from pkgrepo.packaging.sources import ReleaseFailed, Sources, build_wheel, run, stage, write_sdist
-from pkgrepo.packaging.tree import REQUIREMENTS, lock, locked, make_tree
+from pkgrepo.packaging.tree import MACHINES, REQUIREMENTS, lock, locked, make_tree
 
 ROOT = Path(__file__).parents[2]
 _FILES = {  # in the archive of files: where they are in the sources
@@ -111,13 +112,18 @@ class Release:
         write_tar_gz(out / f"{base}.tar.gz", entries, sources.epoch)
         write_bom(sources, out / f"{base}.tar.gz", "application", file_components(files))
         write_openapi(sources, out)
-        tree = make_tree(sources, wheel, work) if self._has("strip") else None
-        if tree and self._has("dpkg-deb"):
-            write_bom(sources, make_deb(sources, tree, manuals, out, work), "application", libraries)
-        image: Path | None = None
-        debian: list[DebianPackage] = []
-        if tree and self._has("mmdebstrap"):
-            image, debian = make_image(sources, tree, out, work)
+        images: list[Image] = []
+        for machine in MACHINES:
+            tree = make_tree(sources, wheel, work, machine) if self._has(machine.strip) else None
+            if tree and self._has("dpkg-deb"):
+                write_bom(sources, make_deb(sources, tree, manuals, out, work, machine), "application", libraries)
+            if tree and len(images) == MACHINES.index(machine) and self._has("mmdebstrap"):
+                made = make_image(sources, tree, out, work, machine, images[0] if images else None)
+                write_bom(sources, made.archive, "container", [*libraries, *debian_components(made.packages)])
+                images.append(made)
+        debian = [*dict.fromkeys(package for each in images for package in each.packages)]
+        image = write_index(sources, images, out) if images else None
+        if image:
             write_bom(sources, image, "container", [*libraries, *debian_components(debian)])
         packed = chart.pack(sources, out)
         write_bom(sources, packed, "application", [image_component(sources, image)])

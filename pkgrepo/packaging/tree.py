@@ -26,8 +26,7 @@ HOME = "usr/lib/pkgrepo"
 SITE = f"{HOME}/lib/python{PYTHON}/site-packages"
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 
-# Wheels of these run on the C library of Debian 12.
-_PLATFORMS = ("manylinux_2_34_x86_64", "manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
+_LIBRARIES = ("manylinux_2_34", "manylinux_2_28", "manylinux_2_17", "manylinux2014")  # of C, not newer than Debian 12's
 # The models of AWS's services that the client of buckets loads: S3, and those that give out credentials.
 _SERVICES = frozenset({"s3", "sts", "sso", "sso-oidc", "signin"})
 # zstandard has its functions twice, and takes these with PyPy alone. Of ldaptor only messages and filters are used,
@@ -37,7 +36,7 @@ _SERVICES = frozenset({"s3", "sts", "sso", "sso-oidc", "signin"})
 _UNUSED = (
     *(f"apsw/{name}" for name in ("sqlite_extra_binaries", "fts_test_strings", "tests")),
     *(f"apsw/{name}.py" for name in ("ext", "fts5", "fts5aux", "fts5query", "shell", "speedtest", "unicode")),
-    "apsw/_unicode.cpython-311-x86_64-linux-gnu.so",
+    "apsw/_unicode.cpython-311-{triplet}.so",
     "dateutil/zoneinfo/dateutil-zoneinfo.tar.gz",
     "docutils/parsers/rst/include",
     *(f"docutils/writers/{name}" for name in ("latex2e", "odf_odt", "s5_html", "xetex")),
@@ -52,7 +51,7 @@ _UNUSED = (
     *(f"twisted/protocols/{name}.py" for name in ("ftp", "sip")),
     "twisted/internet/iocpreactor",
     "werkzeug/debug",
-    "zstandard/_cffi.cpython-311-x86_64-linux-gnu.so",
+    "zstandard/_cffi.cpython-311-{triplet}.so",
     "zstandard/backend_cffi.py",
 )
 # Folders with one module for each language, style or form of output, of which these are used.
@@ -78,6 +77,32 @@ HELPERS = {
 _SCRIPTS = {"pkgrepo": ("pkgrepo.cli", "main"), "twistd": ("twisted.scripts.twistd", "run"), **HELPERS}
 _LOCKED = re.compile(r"(?m)^([A-Za-z0-9._-]+)==(\S+)")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
+
+
+@frozen
+class Machine:
+    """
+    What a release is built for. Nothing of it needs to run where that is done, unless it is ``MACHINES[0]``.
+
+    ``architecture`` is its name in Debian and in images, ``name`` that of the kernel and of wheels, ``strip`` the
+    program that takes debugging information from its libraries, and ``elf`` its number in their heads (e_machine).
+    """
+
+    architecture: str
+    name: str
+    strip: str
+    elf: int
+
+    @property
+    def triplet(self) -> str:
+        """Its name in paths of libraries."""
+        return f"{self.name}-linux-gnu"
+
+
+MACHINES: Final = (
+    Machine("amd64", "x86_64", "strip", 62),
+    Machine("arm64", "aarch64", "aarch64-linux-gnu-strip", 183),
+)
 
 
 @frozen
@@ -107,12 +132,12 @@ def lock(root: Path) -> None:
     run(command, cwd=root)
 
 
-def make_tree(sources: Sources, wheel: Path, work: Path) -> Path:
-    """Install the wheel and its dependencies below a new folder; returns that, which stands for /."""
-    root = work / "tree"
+def make_tree(sources: Sources, wheel: Path, work: Path, machine: Machine) -> Path:
+    """Install the wheel and its dependencies below a new folder; returns that, which stands for / of a machine."""
+    root = work / f"tree-{machine.architecture}"
     site = root / SITE
     site.mkdir(parents=True)
-    platforms = [word for each in _PLATFORMS for word in ("--platform", each)]
+    platforms = [word for each in _LIBRARIES for word in ("--platform", f"{each}_{machine.name}")]
     command = [
         sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "--no-deps",
         "--require-hashes", "--only-binary", ":all:", "--implementation", "cp", "--python-version", PYTHON, *platforms,
@@ -121,7 +146,7 @@ def make_tree(sources: Sources, wheel: Path, work: Path) -> Path:
     run(command, env=sources.environment)
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
-    _prune(site)
+    _prune(site, machine)
     programs = root / HOME / "bin"
     programs.mkdir()
     for name, (module, function) in _SCRIPTS.items():
@@ -134,7 +159,7 @@ def make_tree(sources: Sources, wheel: Path, work: Path) -> Path:
     return root
 
 
-def _prune(site: Path) -> None:
+def _prune(site: Path, machine: Machine) -> None:
     """
     Remove what the server never uses: scripts and tests of dependencies, models of other services, other protocols.
 
@@ -144,7 +169,7 @@ def _prune(site: Path) -> None:
     for each in (site / "botocore" / "data").iterdir():
         if each.is_dir() and each.name not in _SERVICES:
             shutil.rmtree(each)
-    for each in [site / name for name in _UNUSED]:
+    for each in [site / name.format(triplet=machine.triplet) for name in _UNUSED]:
         shutil.rmtree(each) if each.is_dir() else each.unlink()
     for folder, used in _USED.items():
         for each in (site / folder).glob("*.py"):
@@ -160,4 +185,4 @@ def _prune(site: Path) -> None:
     for each in [*site.rglob("*.pyi"), *site.glob("*.dist-info/RECORD")]:  # the latter are for pip, which is not there
         each.unlink()
     libraries = [each for each in sorted(site.rglob("*.so")) if not each.is_relative_to(site / "psycopg_binary")]
-    run(["strip", "--strip-debug", *libraries])
+    run([machine.strip, "--strip-debug", *libraries])

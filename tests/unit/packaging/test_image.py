@@ -12,6 +12,7 @@ from pathlib import Path
 from pkgrepo.packaging import image
 from pkgrepo.packaging.archives import Entry
 from pkgrepo.packaging.sources import Sources
+from pkgrepo.packaging.tree import MACHINES
 
 SOURCES = Sources(Path("/nowhere"), "1.2.3", "c" * 40, 1_700_000_000)
 
@@ -19,7 +20,8 @@ SOURCES = Sources(Path("/nowhere"), "1.2.3", "c" * 40, 1_700_000_000)
 def write(folder: Path) -> Path:
     folder.mkdir()
     layers = [([Entry("etc"), Entry("etc/x", 0o644, b"x")], "base"), ([Entry("var", owner=image.USER)], "program")]
-    image._write_layout(SOURCES, layers, folder / "image.tar", folder)
+    described, blobs = image._describe(SOURCES, layers, folder, MACHINES[0])
+    image._write_layout(SOURCES, described, blobs, folder / "image.tar")
     return folder / "image.tar"
 
 
@@ -60,3 +62,25 @@ def test_the_health_check_is_one_word_and_needs_no_shell() -> None:
     assert check.data.startswith(b"#!/usr/lib/pkgrepo/bin/python3\n")
     compile(check.data, "pkgrepo-health", "exec")
     assert entries[image.DATA].owner == image.USER
+
+
+def test_the_index_has_the_image_of_each_machine_and_all_their_blobs(tmp_path: Path) -> None:
+    images = []
+    for machine in MACHINES:
+        folder = tmp_path / machine.architecture
+        folder.mkdir()
+        layers = [([Entry("x", 0o644, machine.name.encode())], "base"), ([Entry("same")], "program")]
+        described, blobs = image._describe(SOURCES, layers, folder, machine)
+        images.append(
+            image.Image(archive=folder, packages=[], described=described, blobs=blobs, base=folder, program=folder)
+        )
+    with tarfile.open(image.write_index(SOURCES, images, tmp_path)) as archive:
+        files = {each.name: archive.extractfile(each) for each in archive if each.isreg()}
+        content = {name: file.read() for name, file in files.items() if file is not None}
+    assert "manifest.json" not in content, "it is a list of images for one machine"
+    (described,) = json.loads(content["index.json"])["manifests"]
+    assert described["mediaType"] == "application/vnd.oci.image.index.v1+json"
+    index = json.loads(content[f"blobs/{described['digest'].replace(':', '/')}"])
+    assert [each["platform"]["architecture"] for each in index["manifests"]] == ["amd64", "arm64"]
+    for each in images:
+        assert {f"blobs/sha256/{digest}" for digest in each.blobs} <= content.keys()
