@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from pkgrepo.client.locks import locked
 from pkgrepo.client.profiles import Profile, Profiles, find_profiles_file, read_profiles
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.small_files import replace_private_json
@@ -25,6 +26,7 @@ from pkgrepo.small_files import replace_private_json
 LIFETIME: Final = timedelta(hours=12)
 LEFT: Final = timedelta(hours=2)  # of a token that is still handed out: a long build
 RENEWAL_S: Final = 60.0
+LOCK_S: Final = 10.0  # a file is read and written under it
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
@@ -118,13 +120,18 @@ def read_lent(path: Path) -> dict[str, Lent]:
 
 
 def keep_lent(path: Path, name: str, lent: Lent | None) -> Lent | None:
-    """Keep a token of a profile, or none. Return the one that was there."""
-    found = read_lent(path)
-    before = found.pop(name, None)
-    if lent is not None:
-        found[name] = lent
-    if before is not None or lent is not None:
-        replace_private_json(path, found)
+    """
+    Keep a token of a profile, or none. Return the one that was there. Blocks while another program does so.
+
+    :raises Conflict: another one does so for too long; :raises OSError: the file cannot be written
+    """
+    with locked(path, f"another program has locked {path}", wait_s=LOCK_S):
+        found = read_lent(path)
+        before = found.pop(name, None)
+        if lent is not None:
+            found[name] = lent
+        if before is not None or lent is not None:
+            replace_private_json(path, found)
     return before
 
 

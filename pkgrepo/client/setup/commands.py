@@ -9,18 +9,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import click
 from attrs import evolve, frozen
 from twisted.internet.threads import deferToThread
 
+from pkgrepo.client.credentials.lending import is_at
+from pkgrepo.client.locks import locked
 from pkgrepo.client.named_versions import maybe_version
 from pkgrepo.client.printer import time_with_age
 from pkgrepo.client.session import Session, remote
 from pkgrepo.client.setup.masking import masked
 from pkgrepo.client.setup.planning import Planned, apply, merged, plan_undo, plan_write, show
 from pkgrepo.client.setup.programs import Outcome, Programs
-from pkgrepo.client.setup.state import KeptToken, State, locked, read_state, state_file, write_state
+from pkgrepo.client.setup.state import TAKEN, KeptToken, State, read_state, state_file, write_state
 from pkgrepo.client.setup.tokens import make_token
 from pkgrepo.client.setup.tools import Tool, Wish, chosen_tools
 from pkgrepo.client.terminal import Unsound, printable
@@ -33,6 +36,7 @@ _PLACEHOLDER: Final = "<TOKEN>"
 # What the server says goes into files and commands: no quotes, blanks, ends of lines, or options.
 _ADDRESS: Final = re.compile(r"[A-Za-z0-9._~:/@+%\[\]-]+")
 _ARGUMENT: Final = re.compile(r"[A-Za-z0-9@_][A-Za-z0-9._~:/@+-]*")
+_PATH: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 _SHOWN_LINES: Final = 8  # of what a program prints that fails
 
 
@@ -102,14 +106,17 @@ async def _work(session: Session, repository: str, tools: str, scope: str) -> _W
     programs = Programs(dict(os.environ))
     chosen = chosen_tools(tools, {each["client"] for each in texts}, programs)
     wish = Wish(
-        url=_plain(record["url"]),
+        url=_own(client.url, record["url"]),
         server=client.url,
-        host=_plain(record["registry_host"]),
+        host=urlsplit(_own(client.url, record["url"])).netloc,
         has_images=record["has_images"],
         publishes=any(each["title"].startswith("Publish") for each in texts),
         scope=scope,
     )
-    return _Work(f"{record['storage_name']}/{record['name']}", record, chosen, wish, programs)
+    path = f"{record['storage_name']}/{record['name']}"
+    if not _PATH.fullmatch(path):
+        raise Invalid(f"the server calls the repository {printable(path)}, which is no name")
+    return _Work(path, record, chosen, wish, programs)
 
 
 async def _write(session: Session, work: _Work, days: int | None, *, yes: bool, dry_run: bool) -> None:
@@ -155,7 +162,7 @@ async def _write_files(
     """
     client, path, is_kept = session.client, state_file(os.environ), False
     try:
-        with locked(path):
+        with locked(path, TAKEN):
             state = read_state(path)
             planned = plan_write(state, client.url, repository, files)
             if [each.found for each in planned] != [each.found for each in shown]:
@@ -188,10 +195,21 @@ async def _live_token(session: Session, state: State, repository: str) -> KeptTo
     return kept if found is not None and found["revoked_at"] is None else None
 
 
-def _plain(address: str) -> str:
-    """An address that the server has told. :raises Invalid: it has what could mean something else in a file"""
+def _own(server: str, address: str) -> str:
+    """
+    The address of a repository that a server has told. It must be on that server, as the person has named it.
+
+    Tools send what they publish, and tokens, to the addresses in their files.
+
+    :raises Invalid: it is elsewhere, or has what could mean something else in a file
+    """
     if not _ADDRESS.fullmatch(address):
         raise Invalid(f"the server calls itself {printable(address)}, which is no address")
+    if "://" not in address or urlsplit(address).username is not None or not is_at(address, server):
+        raise Invalid(
+            f"the server at {server} says that the repository is at {printable(address)}, which is elsewhere, and "
+            "nothing is set up for that: log in at the address that its users name (server.public_url), or correct that"
+        )
     return address
 
 
@@ -240,7 +258,7 @@ async def _undo(session: Session, repository: str, tools: Sequence[str], *, yes:
         return
     if not yes and any(each.is_change for each in planned):
         click.confirm("Change these files?", abort=True, err=True)
-    with locked(path):
+    with locked(path, TAKEN):
         state = read_state(path)
         planned, told = plan_undo(state, client.url, repository, tools)
         for each in planned:

@@ -7,10 +7,7 @@ tools, under a lock that ends with the program.
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -21,8 +18,9 @@ import msgspec
 
 from pkgrepo.client.profiles import find_profiles_file
 from pkgrepo.errors import Conflict, Invalid
-from pkgrepo.small_files import private_opener, replace_private_json
+from pkgrepo.small_files import replace_private_json
 
+TAKEN: Final = "another pkgrepo setup is at work on this machine"
 LEFT: Final = timedelta(days=1)  # a token that ends sooner is replaced
 
 
@@ -102,35 +100,6 @@ def read_state(path: Path) -> State:
 def write_state(path: Path, state: State) -> None:
     """Replace the file. :raises OSError: it cannot be written, and is unchanged"""
     replace_private_json(path, state)
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """
-    Hold the lock of a file, which is a file of its own beside it.
-
-    :raises Conflict: another program holds it
-    """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with open(path.with_name(f".{path.name}.lock"), "ab", opener=private_opener) as file:
-        try:
-            _lock(file.fileno())
-        except OSError:
-            raise Conflict("another pkgrepo setup is at work on this machine") from None
-        yield
-
-
-def _lock(descriptor: int) -> None:
-    """Lock a file until it is closed. :raises OSError: another program has locked it"""
-    if sys.platform == "win32":
-        import msvcrt  # noqa: PLC0415 - only Windows has it
-
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-    else:
-        import fcntl  # noqa: PLC0415 - Windows has none
-
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def hunks_of(before: str, after: str) -> list[Hunk]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ from attrs import frozen
 
 from pkgrepo.client.api import Client
 from pkgrepo.client.http import Failed
+from pkgrepo.client.locks import try_lock
 from pkgrepo.client.terminal import make_progress, printable
 from pkgrepo.client.transfers.local_names import WINDOWS
 from pkgrepo.errors import Conflict, DigestMismatch, Invalid
@@ -191,7 +191,7 @@ def open_alone(path: Path, what: str) -> IO[bytes]:
     while True:
         file = os.fdopen(os.open(path, _OPEN, 0o666), "r+b")
         try:
-            if not _lock(file):
+            if not try_lock(file):
                 raise Conflict(f"another process writes {what} now: try again when it has ended")
             if _has_name(file, path):
                 return file
@@ -199,22 +199,6 @@ def open_alone(path: Path, what: str) -> IO[bytes]:
             file.close()
             raise
         file.close()  # the other process has renamed or removed it meanwhile
-
-
-def _lock(file: IO[bytes]) -> bool:
-    """Whether this process has an open file alone from now on: by flock(2), or a lock of its first byte on Windows."""
-    try:
-        if sys.platform == "win32":
-            import msvcrt  # noqa: PLC0415 - each system has one of these modules
-
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl  # noqa: PLC0415
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
-    return True
 
 
 def _open_draft(path: Path, what: str) -> IO[bytes]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +17,7 @@ from pkgrepo.client.credentials.keyring_backend import PkgrepoKeyring
 from pkgrepo.client.credentials.lending import Lent, is_at, keep_lent, lend, lent_file, read_lent
 from pkgrepo.client.profiles import Profile, Profiles, find_profiles_file, write_profiles
 from pkgrepo.errors import Invalid, NotFound
+from tests.support.timeouts import TIMEOUT_S
 
 SERVER = "https://packages.example/base"
 END = datetime(2100, 1, 1, tzinfo=UTC)
@@ -146,3 +149,27 @@ def test_a_token_of_the_environment_is_for_its_own_address(environ: Mapping[str,
 def test_tokens_are_for_their_owner_only_and_not_in_messages(environ: Mapping[str, str]) -> None:
     assert lent_file(environ).stat().st_mode & 0o077 == 0
     assert "short" not in repr(read_lent(lent_file(environ)))
+
+
+KEEP = """
+import sys, time
+from pathlib import Path
+from pkgrepo.client.credentials import lending
+read = lending.read_lent
+def read_slowly(path):
+    found = read(path)
+    time.sleep(0.02)  # in which others would write
+    return found
+lending.read_lent = read_slowly
+for number in range(10):
+    lending.keep_lent(Path(sys.argv[1]), f"{sys.argv[2]}-{number}", lending.Lent(username="ann", token="x"))
+"""
+
+
+def test_programs_that_keep_tokens_at_the_same_time_lose_none(environ: Mapping[str, str]) -> None:
+    path = lent_file(environ)
+    command = [sys.executable, "-c", KEEP, str(path)]
+    programs = [subprocess.Popen([*command, f"p{number}"]) for number in range(4)]
+    assert [each.wait(TIMEOUT_S) for each in programs] == [0] * 4
+    assert len(read_lent(path)) == 41  # and the one of before
+    assert path.stat().st_mode & 0o077 == 0

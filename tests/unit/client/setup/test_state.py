@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from pkgrepo.client.setup.state import KeptToken, State, hunks_of, locked, read_state, undone, write_state
+from pkgrepo.client.locks import locked
+from pkgrepo.client.setup.state import TAKEN, KeptToken, State, hunks_of, read_state, undone, write_state
 from pkgrepo.errors import Conflict, Invalid
 from tests.support.timeouts import TIMEOUT_S
 
 HOLD = """
 import sys
 from pathlib import Path
-from pkgrepo.client.setup.state import locked
-with locked(Path(sys.argv[1])):
+from pkgrepo.client.locks import locked
+with locked(Path(sys.argv[1]), "taken"):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -52,10 +53,10 @@ def test_another_program_waits_for_nothing_and_is_refused(tmp_path: Path) -> Non
     )
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
-    with pytest.raises(Conflict, match="another pkgrepo setup"), locked(path):
+    with pytest.raises(Conflict, match="another pkgrepo setup"), locked(path, TAKEN):
         pass
     holder.communicate(timeout=TIMEOUT_S)
-    with locked(path):
+    with locked(path, TAKEN):
         pass
 
 
