@@ -18,7 +18,7 @@ from pkgrepo.proxy.incidents.shapes import Drilled
 from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.proxy.remote_files import MakeRelease, RemoteFile
 from pkgrepo.repositories.past import package_past
-from pkgrepo.repositories.policy.judge import Declares
+from pkgrepo.repositories.policy.judged import Declares
 from pkgrepo.repositories.policy.refusals import Withheld
 from pkgrepo.repositories.policy.schema import Datum
 from pkgrepo.repositories.publish.splicing import Spliced

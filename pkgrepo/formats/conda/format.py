@@ -36,7 +36,7 @@ from pkgrepo.model import RepositoryType
 from pkgrepo.proxy.caching.questions import restored_document
 from pkgrepo.proxy.format import OwnFacts, Proxied
 from pkgrepo.repositories.format import Companion, DerivedFrom, Layout, PackageUrls, VersionKinds
-from pkgrepo.repositories.policy.judge import Declares
+from pkgrepo.repositories.policy.judged import Declares
 from pkgrepo.repositories.publish.package_lists import PackageLists
 
 from .configuration import CONFIGURATIONS, companion_config

@@ -13,7 +13,7 @@ from pkgrepo.proxy.format import Proxied, latest_release, read_by_version, rewin
 from pkgrepo.proxy.schema import ListProxyConfig, VirtualConfig
 from pkgrepo.repositories.configuration import Configurations
 from pkgrepo.repositories.format import Layout, PackageUrls, VersionKinds
-from pkgrepo.repositories.policy.judge import Declares
+from pkgrepo.repositories.policy.judged import Declares
 from pkgrepo.repositories.publish_policy import PublishConfig
 from pkgrepo.repositories.semver import builds, constraint_accepts, is_prerelease
 from pkgrepo.repositories.version_ranges import Ranges

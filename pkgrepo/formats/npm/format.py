@@ -34,7 +34,7 @@ from pkgrepo.model import RepositoryType, Version
 from pkgrepo.proxy.caching.questions import restored_document_of
 from pkgrepo.proxy.format import OwnFacts, Proxied
 from pkgrepo.repositories.format import Layout, PackageUrls, VersionKinds
-from pkgrepo.repositories.policy.judge import Declares
+from pkgrepo.repositories.policy.judged import Declares
 from pkgrepo.repositories.semver import is_prerelease, padded
 
 from .configuration import CONFIGURATIONS

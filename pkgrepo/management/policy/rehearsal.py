@@ -31,7 +31,7 @@ from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.policy.effective import own_rules, server_rules
 from pkgrepo.repositories.policy.facts import order_of
 from pkgrepo.repositories.policy.schema import Rules, check_rules, stamped
-from pkgrepo.repositories.rehearsal import KIND, Rehearsal
+from pkgrepo.repositories.rehearsal.work import KIND, Rehearsal
 
 RuleAction = Annotated[str, meaning("What the rule does.")]
 

@@ -32,8 +32,8 @@ from pkgrepo.proxy.parts.jobs import normaliser_of
 from pkgrepo.proxy.parts.values import Context, Entry
 from pkgrepo.proxy.resolving.flat_members import FlatMember
 from pkgrepo.proxy.resolving.histories import listed_history
-from pkgrepo.proxy.resolving.own_facts import facts_told
 from pkgrepo.proxy.resolving.rules import MemberJudges
+from pkgrepo.proxy.resolving.told import facts_told
 from pkgrepo.repositories.advisories.records import read_record
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.conditions import DAY_MS, Facts

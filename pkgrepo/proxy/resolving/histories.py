@@ -26,7 +26,7 @@ from pkgrepo.proxy.parts.values import Entry
 from pkgrepo.repositories.attestations import AttestedFile, Claim, Rank
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.histories import released, stored_history, stored_releases
-from pkgrepo.repositories.policy.judge import Declares
+from pkgrepo.repositories.policy.judged import Declares
 from pkgrepo.repositories.policy.trust import History, Released
 from pkgrepo.sigstore.roots import TrustedRoot
 from pkgrepo.storage.catalog.packages import packages

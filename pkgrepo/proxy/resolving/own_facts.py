@@ -25,7 +25,7 @@ from functools import partial
 from typing import Any, Final
 
 import msgspec
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 from twisted.logger import Logger
 
 from pkgrepo.archives.inside import Inside, Shape
@@ -44,9 +44,8 @@ from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.conditions import CONTENTS, INSIDE, SHAPE, TRUST, Facts
-from pkgrepo.repositories.policy.facts import PUBLISHED, declared, digests_of
+from pkgrepo.repositories.policy.facts import digests_of
 from pkgrepo.repositories.policy.judge import Judge
-from pkgrepo.repositories.policy.rules import PackageRules
 from pkgrepo.repositories.policy.schema import Datum
 from pkgrepo.storage.catalog.file_facts import (
     LOCKED,
@@ -63,33 +62,12 @@ from pkgrepo.storage.catalog.packages import files
 from .attested_files import AttestedFiles, Inspect, beside
 from .dependency_ages import DependencyAges
 from .source_archives import SourceArchives
+from .told import Wanted, asked_of_files, digests_in, said_by
 
 MOST: Final = sys.maxsize
 MOST_BEFORE: Final = 4  # files that are read for one that is asked for, beside itself: two are enough, as a rule
 
 About = Callable[[Judge], Awaitable[Facts]]  # what is known of a file, as a judge knows it
-
-
-@frozen
-class Wanted:
-    """What is to be read of a file: ``data`` of rules, and digests by their ``algorithms``."""
-
-    data: Collection[str] = ()
-    algorithms: Collection[str] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.data or self.algorithms)
-
-    def is_in(self, known: FileFacts | None) -> bool:
-        """Whether all of it is known."""
-        if known is None:
-            return False
-        digests = {each.partition(":")[0] for each in known.digests}
-        declared = known.licences is not None or not {*self.data} - INSIDE - {"age"}
-        dated = known.published_ms is not None or "age" not in self.data
-        inside = known.contents is not None or "contents" not in self.data
-        inside = inside and (known.is_read or not SHAPE & {*self.data})
-        return (known.unreadable or (declared and dated)) and inside and digests.issuperset(self.algorithms)
 
 
 _Place = tuple[int, str, str, Wanted]  # repository, package, name: versions of two packages may have one text
@@ -341,15 +319,15 @@ class OwnFactsOfFiles:
         noted of a path is replaced: a file that is not ``lasting`` has others by now, and its version, too.
         """
         found, place = digests_of(digests), place_of(judge.member.id, path)
-        former = _digests_in(judge, place)
+        former = digests_in(judge, place)
         if not version or not lasting:
             await self._note_digests(judge, place, found, found)
         names = [place_of(judge.member.id, version)] if version else strong_names(digests)
         for name in names:
-            await self._note_digests(judge, name, found, found | (_digests_in(judge, name) - former))
+            await self._note_digests(judge, name, found, found | (digests_in(judge, name) - former))
 
     async def _note_digests(self, judge: Judge, name: str, found: frozenset[str], every: frozenset[str]) -> None:
-        if not found <= _digests_in(judge, name):
+        if not found <= digests_in(judge, name):
             known = judge.facts.get(name, FileFacts())
             await self._note(judge, name, msgspec.structs.replace(known, digests=tuple(sorted(every))))
 
@@ -451,7 +429,7 @@ class OwnFactsOfFiles:
 
     def _said(self, judge: Judge, meta: Mapping[str, Any]) -> dict[str, Any]:
         """What metadata say, as far as only files tell it."""
-        return _said_by(self._formats[judge.member.format], self._own(judge.member.format), meta)
+        return said_by(self._formats[judge.member.format], self._own(judge.member.format), meta)
 
     def _shows(self, judge: Judge, remote: RemoteFile, facts: FileFacts) -> bool:
         """Whether the document says the same of a file: those that are made of it stay as they are."""
@@ -470,41 +448,6 @@ class OwnFactsOfFiles:
     async def _note(self, judge: Judge, name: str, facts: FileFacts, *, shown: bool = False) -> None:
         place = (judge.member.format, judge.rules.package, name)
         await self._catalog.write(note_facts, *place, facts, self._clock.now_ms(), shown=shown)
-
-
-def facts_told(format_: StoredFormat, own: OwnFacts, content: bytes, path: str) -> FileFacts:
-    """
-    All that a file tells of itself, by its bytes. Blocks.
-
-    What cannot be read is as in a file of an upstream.
-    """
-    facts = FileFacts()
-    if format_.inside is not None:
-        try:
-            found = format_.inside(content, path)
-            facts = msgspec.structs.replace(facts, contents=tuple(sorted(found.words)), shape=found.shape)
-        except Invalid:
-            facts = msgspec.structs.replace(facts, contents=LOCKED)
-    try:
-        said = _said_by(format_, own, own.read(content, path)) if own.data else {}
-    except Invalid:
-        return msgspec.structs.replace(facts, unreadable=True)
-    return msgspec.structs.replace(facts, **said)
-
-
-def _said_by(format_: StoredFormat, own: OwnFacts, meta: Mapping[str, Any]) -> dict[str, Any]:
-    """What metadata say, as far as only files of a format tell it."""
-    if PUBLISHED in meta:
-        return {"published_ms": meta[PUBLISHED]}
-    says = declared(format_, meta, ())
-    found = {"licences": tuple(says["licences"] or ()), "install_scripts": says["install_scripts"]}
-    return {name: value for name, value in found.items() if name in own.data}
-
-
-def asked_of_files(rules: PackageRules, own: frozenset[Datum]) -> frozenset[Datum]:
-    """The data that rules ask for, of those that only files tell. A view of the past asks for the age of everything."""
-    of_view: frozenset[Datum] = frozenset({"age"}) if rules.at_ms is not None else frozenset()
-    return (rules.needs | of_view) & own
 
 
 def _is_left(judge: Judge, remote: RemoteFile, largest: int) -> bool:
@@ -527,23 +470,6 @@ async def _of_entry(remote: RemoteFile, judge: Judge) -> Facts:
 
 def _name_of(remote: RemoteFile) -> str:
     return name_of(remote.source.digests, place_of(remote.repository.id, remote.source.path))
-
-
-def of_former(judge: Judge, path: str, digests: Mapping[str, str]) -> bool:
-    """Whether digests (hex) that are noted of a path are not those of the file that is there now."""
-    known = _digests_in(judge, place_of(judge.member.id, path))
-    return bool(known and digests) and known.isdisjoint(digests_of(digests))
-
-
-def without_former(judge: Judge, path: str) -> Judge:
-    """The judge, which does not know what is noted of a path."""
-    place = place_of(judge.member.id, path)
-    return evolve(judge, facts={name: each for name, each in judge.facts.items() if name != place})
-
-
-def _digests_in(judge: Judge, name: str) -> frozenset[str]:
-    """The digests that are noted by a name."""
-    return frozenset(judge.facts.get(name, FileFacts()).digests)
 
 
 def _unnamed(file: File) -> bool:

@@ -33,8 +33,9 @@ from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.proxy.resolving.flat_members import FlatMember
 from pkgrepo.proxy.resolving.histories import Histories, Listed
 from pkgrepo.proxy.resolving.lines import Lines
-from pkgrepo.proxy.resolving.own_facts import OwnFactsOfFiles, asked_of_files, of_former, without_former
+from pkgrepo.proxy.resolving.own_facts import OwnFactsOfFiles
 from pkgrepo.proxy.resolving.owners import check_reserved
+from pkgrepo.proxy.resolving.told import asked_of_files, of_former, without_former
 from pkgrepo.proxy.trace import HiddenVersion, StepKind, Trace
 from pkgrepo.repositories.advisories.known import KnownAdvisories
 from pkgrepo.repositories.clock import Clock
@@ -43,7 +44,8 @@ from pkgrepo.repositories.policy.archive_addresses import NO_ARCHIVES, ArchiveAd
 from pkgrepo.repositories.policy.conditions import CACHED, HOSTED, INSIDE, TRUST
 from pkgrepo.repositories.policy.effective import CompanionRules, origin_of
 from pkgrepo.repositories.policy.facts import advisories_on, known_contents
-from pkgrepo.repositories.policy.judge import Judge, Origins, with_stored
+from pkgrepo.repositories.policy.judge import Judge, with_stored
+from pkgrepo.repositories.policy.origins import Origins
 from pkgrepo.repositories.policy.refusals import RuleRefused, refusal
 from pkgrepo.repositories.policy.rules import NamedRules, PackageRules, Verdict
 from pkgrepo.repositories.policy.schema import Datum
@@ -347,7 +349,7 @@ class FileRules:
             unread = await self._catalog.look(judge.origins.unread, file)
             if unread is not None:
                 read = await self._own.of_kept(*unread)
-                judge = evolve(judge, origins=evolve(judge.origins, read=read))
+                judge = evolve(judge, origins=judge.origins.with_read(read))
         verdict: Verdict = await self._catalog.look(judge.of_kept, file)
         if not verdict.served and judge.facts_serial is not None and "digests" in judge.rules.needs:
             await self._own.note_digests(judge, path, {**file.digests, "sha256": file.sha256}, version)

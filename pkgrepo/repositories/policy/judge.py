@@ -22,7 +22,7 @@ from pkgrepo.failure_log import FailureLog
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import File, Repository, RepositoryType, Version
 from pkgrepo.repositories.attestations import Claim, Rank
-from pkgrepo.repositories.format import Companion, DerivedFrom, StoredFormat
+from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.storage.catalog.file_facts import (
     Attested,
     FileFacts,
@@ -39,10 +39,9 @@ from pkgrepo.storage.catalog.rows import to_ms
 
 from .archive_addresses import ArchiveAddresses
 from .comparing import CompareFacts, Comparisons
-from .conditions import CACHED, DECLARED, HOSTED, INSIDE, TRUST, Facts
-from .effective import CompanionRules
-from .facts import advisories_on, declared, digests_of, facts_of_version, known_contents, with_advisories, with_own
-from .histories import wanted_history
+from .conditions import CACHED, DECLARED, HOSTED, TRUST, Facts
+from .facts import declared, digests_of, facts_of_version, with_advisories, with_own
+from .judged import Declares, Listed, Stored, main_files
 from .line import Find, Line, Peer
 from .rules import SERVED, PackageRules, Verdict
 from .schema import Datum
@@ -51,155 +50,17 @@ from .trust import History, Trust, Unsaid
 _failures: Final = FailureLog(Logger(), "what an upstream lists is refused, as its metadata cannot be read")
 
 
-class ListedFile(Protocol):
-    """A file in a document of an upstream."""
-
-    @property
-    def path(self) -> str:
-        """Its public path in the repository."""
-
-    @property
-    def digests(self) -> Mapping[str, str]:
-        """Digests (hex) by algorithm."""
-
-
-class Listed(Protocol):
-    """A version, or a file, in a document of an upstream."""
-
-    @property
-    def version(self) -> str:
-        """The text of the version."""
-
-    @property
-    def published_ms(self) -> int | None:
-        """When it was published, or first seen."""
-
-    @property
-    def first_seen(self) -> bool:
-        """Whether it was first seen then, and nothing says when it was published."""
-
-    @property
-    def files(self) -> Sequence[ListedFile]:
-        """Its files."""
-
-    @property
-    def fragments(self) -> Mapping[str, bytes]:
-        """What is shown of it, by kind."""
-
-
-@frozen
-class Declares:
-    """
-    The kinds of fragments that have the metadata of a version, and how these are read of those that an entry has.
-
-    ``read`` raises ``Invalid`` if they cannot be read.
-    """
-
-    kinds: tuple[str, ...]
-    read: Callable[[Mapping[str, bytes]], Mapping[str, Any]]
-
-
-@define(eq=False, slots=False)
-class Stored:
-    """
-    What is known of a version that is stored: of each of its files, and of those ``beside`` them, which go with them.
-
-    ``whole`` makes what is known of all of it, by which it is judged if it has no files.
-    """
-
-    version: Version
-    files: Sequence[tuple[File, Facts]]
-    beside: Sequence[File]
-    whole: Callable[[], Facts]
-
-    @cached_property
-    def facts(self) -> Facts:
-        """What is known of the whole version."""
-        return self.whole()
-
-    def by_digest(self) -> dict[str, Facts]:
-        """What is known of each file, by its sha256."""
-        by_path = {file.path: facts for file, facts in self.files}
-        found = {file.sha256: facts for file, facts in self.files}
-        for each in self.beside:
-            facts = by_path.get(each.path.removesuffix(each.role or ""))
-            if facts is not None:
-                found[each.sha256] = evolve(facts, digests=facts.digests | digests_of(each.digests, each.sha256))
-        return found
-
-
-@frozen(eq=False)
-class Origins:
-    """
-    Decides about what files of a companion are made of, in its parent: a repository of another format.
-
-    ``policy`` are the rules of both. ``loaded`` and ``complete`` tell of the advisories on packages of the parent's
-    format; ``root`` is the id of the trusted root. ``read`` is the judge of a package of the parent in which one file
-    was read for this decision, if one was: what is not known then is missing. ``archives`` are as those of a L{Judge}.
-    """
-
-    companion: Companion
-    policy: CompanionRules
-    parent: Repository
-    format: StoredFormat
-    now_ms: int
-    loaded: bool = False
-    complete: bool = False
-    root: str = ""
-    read: Judge | None = None
-    archives: ArchiveAddresses | None = None
+class DecidesOnCopies(Protocol):
+    """Decides about what is made of files in another repository; see L{pkgrepo.repositories.policy.origins}."""
 
     def decision(self, reader: Reader, copy: File) -> Callable[[Facts, int], Verdict] | None:
-        """
-        The decision about a file of the companion, by what is known of it; None for one that was published there.
-
-        It is that on its origin, which an admin decides on, and that of rules about the name of the copy alone. What
-        is not in the parent any more is as old as nobody knows.
-        """
-        of = self.companion.origin(copy.attrs)
-        if of is None:
-            return None
-        judge = self._judge(reader, of.package)
-        facts = None if judge is None else self._facts_of_origin(reader, of, judge)
-
-        def decide(of_copy: Facts, at_ms: int) -> Verdict:
-            verdict = SERVED
-            if judge is not None and facts is not None:
-                verdict = judge.decide(evolve(facts, digests=facts.digests | of_copy.digests), at_ms)
-                verdict = evolve(verdict, of=(self.parent, of.package))
-            beside = self.policy.about_copy(of_copy.package, of.package) if verdict.served else None
-            by_name = SERVED if beside is None else beside.decide(of_copy, at_ms)
-            return verdict if by_name.served else by_name
-
-        return decide
-
-    def _facts_of_origin(self, reader: Reader, of: DerivedFrom, judge: Judge) -> Facts:
-        file = files.find_file(reader, self.parent.id, of.path)
-        if file is not None and file.sha256 == of.sha256:
-            return judge.facts_of_kept(reader, file)
-        return Facts(package=of.package, versions=(of.version,), digests=digests_of({}, of.sha256))
+        """The decision about a file, by what is known of it; None for one that is made of no other."""
 
     def unread(self, reader: Reader, copy: File) -> tuple[Judge, File] | None:
-        """The judge of what a file of the companion is made of, and that; None if rules ask for nothing in it."""
-        of = self.companion.origin(copy.attrs)
-        judge = None if of is None else self._judge(reader, of.package)
-        if of is None or judge is None or not judge.own:
-            return None
-        file = files.find_file(reader, self.parent.id, of.path)
-        return None if file is None or file.sha256 != of.sha256 else (judge, file)
+        """The judge of what it is made of, and that; None if rules ask for nothing in it."""
 
-    def _judge(self, reader: Reader, package: str) -> Judge | None:
-        if self.read is not None and self.read.rules.package == package:
-            return self.read
-        rules = self.policy.origin.of(package)
-        if rules is None:
-            return None
-        known = advisories_on(reader, self.format, package) if self.loaded and "advisories" in rules.needs else None
-        facts = known_contents(reader, self.format, package, rules.needs)
-        own = rules.needs & (INSIDE | TRUST)
-        history = wanted_history(reader, self.format, self.parent, package, rules.needs)
-        judge = Judge(self.format, rules, self.parent, self.now_ms, known, self.complete, own=own, facts=facts)
-        return with_stored(evolve(judge, history=history, root=self.root, archives=self.archives), reader)
+    def with_read(self, read: Judge) -> DecidesOnCopies:
+        """The same with the judge of a package in which one file was read for the decision."""
 
 
 @define(eq=False, slots=False)
@@ -237,7 +98,7 @@ class Judge:
     known: Any = None
     complete: bool = False
     declares: Declares | None = None
-    origins: Origins | None = None
+    origins: DecidesOnCopies | None = None
     own: frozenset[Datum] = frozenset()
     facts: Known = MappingProxyType({})
     facts_serial: int | None = None
@@ -601,11 +462,6 @@ class Judge:
         inside = (self.facts[each].is_read for each in peer.names if each in self.facts)
         attested = not self.own & TRUST or not self.needs_attestation(facts)
         return not attested or (self.format.inside is not None and not any(inside))
-
-
-def main_files(entry: Listed) -> Sequence[ListedFile]:
-    """The files of an entry without those that are beside others."""
-    return [each for each in entry.files if not each.path.endswith((".metadata", ".asc", ".provenance"))]
 
 
 def with_stored(judge: Judge, reader: Reader) -> Judge:

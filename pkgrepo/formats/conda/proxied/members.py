@@ -33,7 +33,8 @@ from pkgrepo.proxy.resolving.rules import MemberJudges
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.policy.conditions import INSIDE
 from pkgrepo.repositories.policy.effective import origin_of
-from pkgrepo.repositories.policy.judge import Declares, Judge, with_listed
+from pkgrepo.repositories.policy.judge import Judge, with_listed
+from pkgrepo.repositories.policy.judged import Declares
 from pkgrepo.repositories.policy.rules import NamedRules
 from pkgrepo.repositories.policy.schema import Datum
 from pkgrepo.storage.catalog import upstream_documents
