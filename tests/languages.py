@@ -13,6 +13,7 @@ import argparse
 import ast
 import json
 from collections.abc import Iterator, Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -115,12 +116,14 @@ def _read(path: Path) -> Catalog:
 
 
 def _write(path: Path, catalog: Catalog) -> None:
-    catalog.fuzzy = False
+    """Write a catalog without dates and places in the source, so that two changes of it seldom meet."""
+    head, _, _ = path.read_text("utf-8").partition("\n\n")
     for each in catalog:
         each.flags -= {"python-format"}  # places are filled one by one, see ``languages.py``
         each.locations = []
-    with path.open("wb") as file:
-        write_po(file, catalog, width=WIDTH, no_location=True, omit_header=False, sort_output=False)
+    with BytesIO() as written:
+        write_po(written, catalog, width=WIDTH, no_location=True, omit_header=True)
+        path.write_text(f"{head}\n\n{written.getvalue().decode().strip()}\n", "utf-8")
 
 
 def main() -> None:
