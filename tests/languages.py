@@ -52,8 +52,8 @@ def messages() -> list[Message]:
 def _of_template(tree: nodes.Template) -> Iterator[Message]:
     for each in tree.find_all((nodes.Call, nodes.Filter)):
         match each:
-            case nodes.Call(node=nodes.Getattr(node=nodes.EnvironmentAttribute(), attr="fill"), args=[first, *_]):
-                yield str(first.value)
+            case nodes.Filter(node=nodes.Const(value=str() as text), name="translated"):
+                yield text
             case nodes.Call(node=nodes.Name(name="_"), args=[nodes.Const(value=str() as text)]):
                 yield text
             case nodes.Call(node=nodes.Name(name="_"), args=[nodes.Const(value=str() as text), *_]):

@@ -38,6 +38,7 @@ _LINE: Final = re.compile(r'"((?:[^"\\\n]|\\.)*)"\n')
 _QUOTED: Final = Markup('<span lang="en">{}</span>')
 _OPEN: Final = re.compile(r"%\((\w+)\)s|<(/?\w+)>")
 
+Filled = tuple[Markup, tuple[tuple[Markup, str], ...]]
 Message = str | tuple[str, str]  # one that counts has its singular and its plural
 
 
@@ -142,7 +143,7 @@ class Language:
     point: str = "."  # of decimal fractions
     stop: str = "."  # of sentences
     catalog: str | None = field(default=None, repr=False)
-    _filled: dict[str, tuple[str | Markup, ...]] = field(init=False, factory=dict, repr=False)
+    _filled: dict[str, Filled] = field(init=False, factory=dict, repr=False)
 
     @cached_property
     def is_source(self) -> bool:
@@ -167,12 +168,18 @@ class Language:
 
     def fill(self, message: str, values: Mapping[str, Any]) -> Markup:
         """A text of a template, with its tags and values."""
-        pieces = self._filled.get(message)
-        if pieces is None:  # there are as many as texts in templates
+        filled = self._filled.get(message)
+        if filled is None:  # there are as many as texts in templates
             found = self.messages.get(message)
-            pieces = tuple(_pieces(message if found is None else found[0], values))
-            self._filled[message] = pieces
-        return Markup("").join(each if isinstance(each, Markup) else escape(values[each]) for each in pieces)
+            filled = self._filled[message] = _pieces(message if found is None else found[0], values)
+        last, pieces = filled
+        if not pieces:
+            return last
+        made = list[str]()
+        for words, name in pieces:
+            made += (words, escape(values[name]))
+        made.append(last)
+        return Markup("".join(made))  # noqa: S704 - each part is escaped
 
     @cached_property
     def filters(self) -> Mapping[str, Callable[..., Any]]:
@@ -253,15 +260,15 @@ def _with_values(text: str, values: Mapping[str, object]) -> str:
     return _OPEN.sub(lambda found: str(values[found[1]]) if found[1] in values else found[0], text) if values else text
 
 
-def _pieces(text: str, values: Mapping[str, Any]) -> list[str | Markup]:
-    """The words of a text, escaped, and the names of what is between them."""
-    made, at = list[str | Markup](), 0
+def _pieces(text: str, values: Mapping[str, Any]) -> Filled:
+    """The last words of a text, escaped, and those before each value with its name."""
+    made, at = list[tuple[Markup, str]](), 0
     for found in _OPEN.finditer(text):
         name = found[1] or found[2]
         if name in values:
-            made += [escape(text[at : found.start()]), name]
+            made.append((escape(text[at : found.start()]), name))
             at = found.end()
-    return [*made, escape(text[at:])]
+    return escape(text[at:]), tuple(made)
 
 
 def read_catalog(text: str) -> list[tuple[Message, tuple[str, ...]]]:

@@ -13,6 +13,8 @@ from functools import cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
+from markupsafe import Markup
+
 from pkgrepo import __version__
 from pkgrepo.archives.listing import LONGEST_TEXT, is_archive
 from pkgrepo.errors import NotFound
@@ -115,6 +117,18 @@ SECURITY: Final[Fields] = (
 )
 
 
+_BUTTON: Final = Markup(
+    '<button class="link" name="language" value="{code}" lang="{code}"{current} translate="no">{name}</button>'
+)
+
+
+def _button(each: Language, shown: Language) -> Markup:
+    """The button that chooses a language, on a page in one."""
+    return _BUTTON.format(
+        code=each.code, name=each.name, current=Markup(' aria-current="true"') if each is shown else ""
+    )
+
+
 class PageRenderer:
     """
     Renders the templates of this package, in each of its ``languages``.
@@ -169,7 +183,7 @@ class PageRenderer:
         )
         environment.globals.update(
             _=language.text,
-            languages=list(self.languages.values()),
+            languages=Markup("\n").join(_button(each, language) for each in self.languages.values()),
             script_texts={}
             if language.is_source
             else {each: language.text(each) for each in self._assets.script_texts},

@@ -1,8 +1,8 @@
 """
 The extension of Jinja that translates the texts of templates, where ``marking.py`` has put ``trans`` around them.
 
-A text is written as it stands where a page is in the language of the source, at no cost. Templates are compiled once
-for all languages, and each language has an environment of its own.
+A page in the language of the source is made of the template as it stands, at no cost; of one with marks there is one
+more compiled template, for all other languages. Each language has an environment of its own.
 """
 
 from __future__ import annotations
@@ -12,39 +12,49 @@ from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from types import CodeType
 from typing import Any, cast
 
-from jinja2 import BaseLoader, Environment, Template, nodes
+from jinja2 import BaseLoader, Environment, Template, nodes, pass_context
 from jinja2.exceptions import TemplateNotFound, TemplateSyntaxError
 from jinja2.ext import Extension
 from jinja2.parser import Parser
+from jinja2.runtime import Context
+from markupsafe import Markup
 
+from pkgrepo.web.rendering.languages import Language
 from pkgrepo.web.rendering.marking import with_marks
+
+
+@pass_context  # which keeps a constant text from being written by the environment that compiles it
+def translated(context: Context, message: str, values: Mapping[str, Any]) -> Markup:
+    """The filter that writes a text in the language of the environment."""
+    language: Language = context.environment.language  # type: ignore[attr-defined]
+    return language.fill(message, values)
 
 
 class Translation(Extension):
     """
-    ``{% trans %}`` with ``{% tag %}`` in it, as L{with_marks} writes them.
+    ``{% trans %}`` with ``{% tag %}`` in it, as L{with_marks} writes them, with the ``language`` of the environment.
 
-    The environment has the ``language``: a text is written as it stands where that is ``source``, and else is what
-    ``language.fill`` makes of the message and of what it leaves open, by name.
+    It becomes what L{translated} makes of the message, and of what this leaves open, by name.
     """
 
     tags = {"trans"}
+
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        environment.filters[translated.__name__] = translated
 
     def parse(self, parser: Parser) -> nodes.Node:
         """A text, up to its ``endtrans``."""
         lineno = next(parser.stream).lineno
         parser.stream.expect("block_end")
         message, names, opened = "", dict[str, nodes.Expr](), list[str]()
-        written: list[nodes.Node] = []
         for part in _parts(parser):
             if isinstance(part, str):
                 message += html.unescape(part)
-                written.append(nodes.TemplateData(part, lineno=lineno))
             elif isinstance(part, nodes.Expr):
                 name = _free(_name_of(part), names)
                 names[name] = part
                 message += f"%({name})s"
-                written.append(part)
             else:
                 tag, inner = part
                 name = f"/{opened.pop()}" if tag == "/" else _free(tag, names)
@@ -52,19 +62,9 @@ class Translation(Extension):
                     opened.append(name)
                 names[name] = _joined(inner)
                 message += f"<{name}>"
-                written += inner
-        message = " ".join(message.split())
-        pairs = [nodes.Pair(nodes.Const(name), value) for name, value in names.items()]
-        language = nodes.EnvironmentAttribute("language")
-        filled = nodes.Call(
-            nodes.Getattr(language, "fill", "load"), [nodes.Const(message), nodes.Dict(pairs)], [], None, None
-        )
-        made = nodes.If(
-            nodes.Getattr(language, "is_source", "load"),
-            list(_as_output(written)),
-            [],
-            [nodes.Output([filled])],
-        )
+        values = nodes.Dict([nodes.Pair(nodes.Const(name), value) for name, value in names.items()])
+        text = nodes.Const(" ".join(message.split()))
+        made = nodes.Output([nodes.Filter(text, translated.__name__, [values], [], None, None)])
         return made.set_lineno(lineno, override=False)
 
 
@@ -87,23 +87,6 @@ def _parts(parser: Parser) -> Iterator[str | nodes.Expr | tuple[str, list[nodes.
                 stream.expect("block_end")
             case _:
                 raise TemplateSyntaxError(f"no {token.value!r} is in a text", token.lineno)
-
-
-def _as_output(written: Sequence[nodes.Node]) -> Iterator[nodes.Node]:
-    """Statements that write each part, as few as there can be."""
-    pending = list[nodes.Expr]()
-    for each in written:
-        if isinstance(each, nodes.Output):
-            pending += each.nodes
-        elif isinstance(each, nodes.Expr):
-            pending.append(each)
-        else:
-            if pending:
-                yield nodes.Output(pending)
-            pending = []
-            yield each
-    if pending:
-        yield nodes.Output(pending)
 
 
 def _joined(inner: Sequence[nodes.Node]) -> nodes.Expr:
@@ -165,19 +148,27 @@ def _free(name: str, taken: dict[str, Any]) -> str:
 
 
 class MarkedTemplates(BaseLoader):
-    """Loads templates by name from their ``sources``; each is compiled once for the environments of all languages."""
+    """
+    Loads templates by name from their ``sources``.
+
+    Each is compiled once as it stands, for the language of the source, and once with marks, for all others.
+    """
 
     def __init__(self, sources: Mapping[str, str]) -> None:
         self._sources = sources
-        self._codes: dict[str, CodeType] = {}
+        self._codes: dict[tuple[str, bool], CodeType] = {}
 
     def load(self, environment: Environment, name: str, globals: MutableMapping[str, Any] | None = None) -> Template:
         """The template. :raises TemplateNotFound: none has this name"""
-        if name not in self._codes:
+        is_source = environment.language.is_source  # type: ignore[attr-defined]
+        code = self._codes.get((name, is_source))
+        if code is None:
             if name not in self._sources:
                 raise TemplateNotFound(name)
-            self._codes[name] = environment.compile(with_marks(self._sources[name]), name, name)
-        return environment.template_class.from_code(environment, self._codes[name], environment.make_globals(globals))
+            source = self._sources[name]
+            code = environment.compile(source if is_source else with_marks(source), name, name)
+            self._codes[name, is_source] = code
+        return environment.template_class.from_code(environment, code, environment.make_globals(globals))
 
     def list_templates(self) -> list[str]:
         """The names of all."""
