@@ -37,6 +37,7 @@ while (texts.nextNode()) {
   for (const word of text.data.matchAll(/(?<!\S)[\p{L}\p{N}]{2,14}(?!\S)/gu)) {
     range.setStart(text, word.index);
     range.setEnd(text, word.index + word[0].length);
+    if (/\p{Script=Han}/u.test(word[0])) continue; // whose lines end anywhere
     if (new Set([...range.getClientRects()].map(each => Math.round(each.top))).size > 1) broken.push(word[0]);
   }
 }

@@ -52,9 +52,7 @@ class RuleForm:
 
 def _row(fields: Sequence[Field]) -> RuleRow:
     groups = [each for each in fields if each.kind == "group"]
-    facts = [
-        (group.name[1:], each.label.lower(), _text(each)) for group in groups for each in group.children if each.changed
-    ]
+    facts = [(group.name[1:], each.label, _text(each)) for group in groups for each in group.children if each.changed]
     return RuleRow({each.name[1:]: each.value for each in fields if each not in groups}, facts)
 
 

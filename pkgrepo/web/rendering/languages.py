@@ -124,6 +124,7 @@ AGES: Final = {  # in the past and in the future
         counted("in %(number)s minute", "in %(number)s minutes"),
     ),
 }
+ON: Final = marked("%(program)s on %(system)s")
 MOMENTS: Final = (marked("just now"), marked("in a moment"))
 
 
@@ -244,7 +245,7 @@ class Language:
     def browser(self, agent: str) -> str:
         """The program and the system in a User-Agent field, as far as they are known; else its beginning."""
         program, on, system = browser(agent).partition(" on ")
-        return self.text("%(program)s on %(system)s", program=program, system=system) if on else program
+        return self.text(ON, program=program, system=system) if on else program
 
     def _decimal(self, text: str) -> str:
         return text.replace(".", self.point)

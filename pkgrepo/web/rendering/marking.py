@@ -54,7 +54,7 @@ _BUTTON: Final = re.compile(r"type=\"(submit|button|reset)\"")
 # Macros and functions that make a picture or a tag beside a text, and are no part of it.
 _APART: Final = re.compile(r"\{\{-?\s*(icon|format_icon|kind|visibility|vulnerable|spark|share|bars|token)\(")
 _SEPARATOR: Final = re.compile(r"(\s*·\s*)")
-_EXAMPLE: Final = re.compile(r"\S*(?:[/*:@=]|\.\w)\S*")  # an address, a file or a pattern
+_EXAMPLE: Final = re.compile(r"\S*(?:[/*@=]|:\S|\.\w)\S*")  # an address, a file or a pattern
 _WORD: Final = re.compile(r"[^\W\d_]+(?:[-.][^\W_]+)*")
 _NAMES: Final = frozenset(
     {

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from pkgrepo.web.rendering.languages import load_languages
 from tests.support.chromium import Chromium, chromium
 from tests.support.console_content import CONFIG, WALKED, fill, fill_more
 from tests.support.container_clients import ADMIN
@@ -17,6 +18,14 @@ from tests.support.server_process import running
 
 WIDTHS = (390, 1024, 1440)  # pixels: a telephone, a small window, a large one
 CHECKED = ((False, 1280), (False, 390), (True, 390), (True, 1280))  # dark or not, and the width, for axe-core
+TEXTS = """
+const texts = document.createTreeWalker(document.querySelector("body"), NodeFilter.SHOW_TEXT), found = [];
+while (texts.nextNode()) {
+  const text = texts.currentNode;
+  if (!text.parentElement.closest('[lang=en], [translate=no], code, pre, script')) found.push(text.data.trim());
+}
+return found;
+"""  # what a page says that is not in English on purpose
 LARGEST = 50 * 1024  # bytes of a page
 
 
@@ -55,3 +64,27 @@ def test_nothing_is_cut_hidden_or_unreadable(window: tuple[Chromium, str]) -> No
     assert not wrong, "\n".join(map(str, wrong))
     browser.show("/ui/repositories/main/py/packages/demo")
     assert "click" in browser.find(".prose").text
+
+
+@pytest.mark.parametrize("language", [each for each in load_languages() if each != "en"])
+def test_nothing_is_cut_or_english_in_other_languages(window: tuple[Chromium, str], language: str) -> None:
+    browser, job = window
+    browser.look(dark=False, width=WIDTHS[-1])
+    browser.driver.add_cookie({"name": "pkgrepo_language", "value": language, "path": "/"})
+    translations = load_languages()[language].messages
+    # a sentence or a label; single words may be data
+    english = {text for text, forms in translations.items() if text not in forms and " " in text}
+    wrong: list[object] = []
+    try:
+        for path in (*WALKED, job):
+            browser.show(path)
+            shown: list[str] = browser.driver.execute_script(TEXTS)
+            wrong += [(path, "is English", each) for each in shown if each in english]
+            if browser.size() > LARGEST:
+                wrong.append((path, "bytes", browser.size()))
+            for width in (390, 810, 1280):
+                browser.look(dark=False, width=width)
+                wrong += [(path, width, each) for each in browser.misplaced()]
+    finally:
+        browser.driver.delete_cookie("pkgrepo_language")
+    assert not wrong, "\n".join(map(str, wrong))
