@@ -7,13 +7,14 @@ The style sheet and the script have addresses that change with their content.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from pkgrepo import __version__
 from pkgrepo.archives.listing import LONGEST_TEXT, is_archive
@@ -129,6 +130,12 @@ def _button(each: Language, shown: Language) -> Markup:
     )
 
 
+def _script_texts(language: Language, texts: Sequence[str]) -> str:
+    """The translations of what the script says, as it reads them; empty in English."""
+    found = {each: language.text(each) for each in texts}
+    return "" if language.is_source else json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+
+
 class PageRenderer:
     """
     Renders the templates of this package, in each of its ``languages``.
@@ -184,9 +191,7 @@ class PageRenderer:
         environment.globals.update(
             _=language.text,
             languages=Markup("\n").join(_button(each, language) for each in self.languages.values()),
-            script_texts={}
-            if language.is_source
-            else {each: language.text(each) for each in self._assets.script_texts},
+            script_texts=escape(_script_texts(language, self._assets.script_texts)),
         )
         return environment
 
