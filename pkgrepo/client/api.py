@@ -67,6 +67,7 @@ class Client:
         self._call_s = call_s
         self._idle_s = idle_s
         self.url = target.url
+        self.ca_file = target.ca_file
         self._authorization = target.authorization
         pool = HTTPConnectionPool(reactor, persistent=True)
         policy = make_policy([target.ca_file] if target.ca_file else [])

@@ -23,9 +23,12 @@ class SetupBench:
     A home with nothing in it but the profile of a login.
 
     ``clients`` are pinned clients of the tests, or programs of the system; the path has these, and pkgrepo's own.
+    ``options`` are those of the login.
     """
 
-    def __init__(self, folder: Path, url: str, clients: Sequence[str], variables: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, url: str, clients: Sequence[str], variables: Mapping[str, str], *options: str
+    ) -> None:
         self.folder, self.url = folder, url
         self.home = folder / "home"
         self.home.mkdir()
@@ -52,7 +55,7 @@ class SetupBench:
         }
         password = folder / "password"
         password.write_text(PASSWORD)
-        self.run("pkgrepo", "login", url, "-u", USER, "--password-file", str(password))
+        self.run("pkgrepo", "login", url, "-u", USER, "--password-file", str(password), *options)
         self.before = self.files()
         self.tokens_before = self.tokens()
 
@@ -100,7 +103,10 @@ class SetupBench:
 
     def files(self) -> dict[str, bytes]:
         """The files of the home with what is in them, without pkgrepo's own and caches."""
-        ours = {f".config/pkgrepo/{name}" for name in ("setup.json", ".setup.json.lock", "short-lived.json")}
+        ours = {
+            f".config/pkgrepo/{name}"
+            for name in ("setup.json", ".setup.json.lock", "short-lived.json", ".short-lived.json.lock")
+        }
         found = {str(each.relative_to(self.home)): each for each in self.home.rglob("*") if each.is_file()}
         return {name: each.read_bytes() for name, each in found.items() if name not in ours}
 

@@ -112,6 +112,7 @@ async def _work(session: Session, repository: str, tools: str, scope: str) -> _W
         has_images=record["has_images"],
         publishes=any(each["title"].startswith("Publish") for each in texts),
         scope=scope,
+        ca_file=_certificates(client.ca_file),
     )
     path = f"{record['storage_name']}/{record['name']}"
     if not _PATH.fullmatch(path):
@@ -195,6 +196,18 @@ async def _live_token(session: Session, state: State, repository: str) -> KeptTo
     return kept if found is not None and found["revoked_at"] is None else None
 
 
+def _certificates(path: Path | None) -> str:
+    """
+    The file of certificates as tools are told it.
+
+    :raises Invalid: its path has what could mean something else in their files
+    """
+    text = "" if path is None else str(path.absolute())
+    if re.search(r"[\x00-\x1f\"'#;$%`*\[\]]", text):
+        raise Invalid(f"the path {printable(text)} cannot stand in files of all tools: copy the certificates elsewhere")
+    return text
+
+
 def _own(server: str, address: str) -> str:
     """
     The address of a repository that a server has told. It must be on that server, as the person has named it.
@@ -216,7 +229,7 @@ def _own(server: str, address: str) -> str:
 async def _files(work: _Work, wish: Wish) -> dict[Path, tuple[tuple[str, ...], ToolFile]]:
     found = []
     for tool in work.tools:
-        for file in await deferToThread(tool.files, wish, work.programs):
+        for file in await deferToThread(tool.all_files, wish, work.programs):
             place = local_file(file.place, os.environ, sys.platform)
             found.append((Path(os.path.realpath(place)), tool.name, file))  # a link stays one
     return merged(found)
@@ -241,7 +254,7 @@ def _told(session: Session, planned: Sequence[Planned], verb: str) -> None:
 
 def _hints(session: Session, work: _Work) -> None:
     for tool in work.tools:
-        if hint := tool.hint(work.wish):
+        for hint in tool.hints(work.wish):
             session.printer.note(f"{tool.name}: {hint}")
 
 

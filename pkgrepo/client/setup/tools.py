@@ -10,7 +10,7 @@ from attrs import frozen
 
 from pkgrepo.client.setup.programs import Programs
 from pkgrepo.errors import Invalid
-from pkgrepo.tool_files.tools import cargo, containers, java, node, others, python, ruby
+from pkgrepo.tool_files.tools import authorities, cargo, containers, java, node, others, python, ruby
 from pkgrepo.tool_files.values import ToolFile
 
 KEYRING_BACKEND: Final = "pkgrepo.client.credentials"
@@ -22,8 +22,9 @@ class Wish:
     What tools are set up for: a repository by its ``url``, of the server at ``server``.
 
     ``host`` is the name of the server for clients of images, if the repository ``has_images``. Without a ``token`` they
-    are anonymous. ``scope`` is that of the packages of npm that come from there, empty for all. ``package`` and
-    ``version`` are one that the repository has, or empty.
+    are anonymous. ``scope`` is that of the packages of npm that come from there, empty for all. ``ca_file`` is the path
+    of certificates of a private authority, empty for none. ``package`` and ``version`` are one that the repository has,
+    or empty.
     """
 
     url: str
@@ -33,6 +34,7 @@ class Wish:
     token: str = ""
     publishes: bool = False
     scope: str = ""
+    ca_file: str = ""
     package: str = ""
     version: str = ""
 
@@ -48,7 +50,7 @@ class Tool:
 
     ``client`` is how the server calls the tool, or the one whose repositories it uses. ``check`` are commands that end
     with 0 if the tool can use the repository; they run in a folder with the files of ``project``, by path. ``hint``
-    says what else a person does to use it, if anything.
+    says what else a person does to use it, if anything. ``trust`` are files for certificates of a private authority.
     """
 
     name: str
@@ -58,6 +60,16 @@ class Tool:
     check: Commands
     project: Callable[[Wish], Mapping[str, str]] = lambda _wish: {}
     hint: Callable[[Wish], str] = lambda _wish: ""
+    trust: Files = lambda _wish, _programs: ()
+
+    def all_files(self, wish: Wish, programs: Programs) -> list[ToolFile]:
+        """The files of the tool, with those that make it trust the server. :raises Invalid: it cannot be set up"""
+        return [*self.files(wish, programs), *(self.trust(wish, programs) if wish.ca_file else ())]
+
+    def hints(self, wish: Wish) -> list[str]:
+        """What else a person does to use the tool."""
+        told = authorities.HINTS.get(self.name, "") if wish.ca_file else ""
+        return [each for each in (self.hint(wish), told.format(ca=wish.ca_file, host=wish.host)) if each]
 
 
 def chosen_tools(named: str, clients: Iterable[str], programs: Programs) -> list[Tool]:
@@ -266,27 +278,71 @@ def _uv_tree(wish: Wish, _programs: Programs) -> Sequence[Sequence[str]]:
     return [["uv", "pip", "compile", "--no-deps", "--quiet", "--no-header", "requirements.in"]]
 
 
+def _trusting(file: Callable[[str], ToolFile]) -> Files:
+    return lambda wish, _programs: [file(wish.ca_file)]
+
+
+def _yarn_trust(wish: Wish, programs: Programs) -> Sequence[ToolFile]:
+    if programs.output("yarn", "--version").startswith("1."):
+        return [authorities.npmrc(wish.ca_file)]
+    return [authorities.yarnrc(wish.ca_file, wish.url)]
+
+
+_NPM_TRUST: Final = _trusting(authorities.npmrc)
+_CONDA_TRUST: Final = _trusting(authorities.condarc)
+_BUNDLE_TRUST: Final = _trusting(authorities.bundle_config)
+
 TOOLS: Final = (
-    Tool("npm", "npm", ("npm",), _npm, _npm_check),
-    Tool("pnpm", "npm", ("pnpm",), _npm, _view("pnpm", "view")),
-    Tool("yarn", "yarn", ("yarn",), _yarn, _yarn_check, lambda _wish: {"package.json": "{}", "yarn.lock": ""}),
-    Tool("bun", "bun", ("bun",), _npm, _view("bun", "pm", "view")),
-    Tool("pip", "pip", ("pip", "pip3"), _pip, _pip_versions),
+    Tool("npm", "npm", ("npm",), _npm, _npm_check, trust=_NPM_TRUST),
+    Tool("pnpm", "npm", ("pnpm",), _npm, _view("pnpm", "view"), trust=_NPM_TRUST),
+    Tool(
+        "yarn",
+        "yarn",
+        ("yarn",),
+        _yarn,
+        _yarn_check,
+        lambda _wish: {"package.json": "{}", "yarn.lock": ""},
+        trust=_yarn_trust,
+    ),
+    Tool("bun", "bun", ("bun",), _npm, _view("bun", "pm", "view"), trust=_NPM_TRUST),
+    Tool("pip", "pip", ("pip", "pip3"), _pip, _pip_versions, trust=_trusting(authorities.pip_conf)),
     Tool("uv", "uv", ("uv",), _uv, _uv_tree, lambda wish: {"requirements.in": f"{wish.package}\n"}),
     Tool(
-        "twine", "twine", ("twine",), _twine, _nothing, hint=lambda _wish: "to publish: twine upload -r pkgrepo dist/*"
+        "twine",
+        "twine",
+        ("twine",),
+        _twine,
+        _nothing,
+        hint=lambda _wish: "to publish: twine upload -r pkgrepo dist/*",
+        trust=_trusting(authorities.pypirc),
     ),
-    Tool("poetry", "poetry", ("poetry",), _poetry, _nothing, hint=_poetry_hint),
+    Tool(
+        "poetry",
+        "poetry",
+        ("poetry",),
+        _poetry,
+        _nothing,
+        hint=_poetry_hint,
+        trust=_trusting(authorities.poetry_config),
+    ),
     Tool("docker", "docker", ("docker",), _docker, _docker_check),
     Tool("podman", "podman", ("podman",), _podman, _image_check("podman", "search", "--list-tags")),
     Tool("skopeo", "skopeo", ("skopeo",), _podman, _image_check("skopeo", "list-tags", scheme="docker://")),
-    Tool("cargo", "cargo", ("cargo",), _cargo, _cargo_check),
+    Tool("cargo", "cargo", ("cargo",), _cargo, _cargo_check, trust=_trusting(authorities.cargo_config)),
     Tool("maven", "maven", ("mvn",), _maven, _nothing, hint=_maven_hint),
     Tool("gradle", "gradle", ("gradle",), _gradle, _nothing),
-    Tool("gem", "gem", ("gem",), _gem, _gem_check),
-    Tool("bundler", "bundler", ("bundle", "bundler"), _bundler, _nothing, hint=_bundler_hint),
-    Tool("conda", "conda", ("conda",), _conda, _conda_check),
-    Tool("mamba", "mamba", ("mamba", "micromamba"), _conda, _nothing),
+    Tool("gem", "gem", ("gem",), _gem, _gem_check, trust=_trusting(authorities.gemrc)),
+    Tool(
+        "bundler",
+        "bundler",
+        ("bundle", "bundler"),
+        _bundler,
+        _nothing,
+        hint=_bundler_hint,
+        trust=_trusting(authorities.bundle_config),
+    ),
+    Tool("conda", "conda", ("conda",), _conda, _conda_check, trust=_CONDA_TRUST),
+    Tool("mamba", "mamba", ("mamba", "micromamba"), _conda, _nothing, trust=_CONDA_TRUST),
     Tool("go", "go", ("go",), _go, _go_check, lambda _wish: {"go.mod": "module example\n"}, _go_hint),
     Tool("helm", "helm", ("helm",), _helm, _helm_check, hint=_helm_hint),
 )
