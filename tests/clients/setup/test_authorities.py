@@ -44,7 +44,6 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
         yield server.url, certificate
 
 
-@pytest.mark.shows("setup", by=("npm", "pnpm", "yarn", "bun", "twine", "pip", "cargo"))
 @pytest.mark.parametrize(
     ("clients", "tools", "repository", "publish"),
     [
