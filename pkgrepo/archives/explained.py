@@ -31,7 +31,8 @@ from .source import Source
 
 LARGEST: Final = 32 * 1024 * 1024  # bytes of a file, which is held in memory; a larger one is not explained
 MOST_PLACES: Final = 500  # paths and built folders of a file
-MOST_FOLDERS: Final = 50_000  # in the paths of unexplained files
+MOST_FOLDERS: Final = 1_000_000  # in the paths of all files together, which takes a second
+DEEPEST: Final = 256  # folders in one path
 _UNLIKE_ANY: Final = b""
 
 
@@ -91,8 +92,9 @@ def explain_files(files: Mapping[str, bytes], archive: AbstractSet[bytes], tag: 
     :raises Invalid: that is too much to be told
     """
     unexplained = {path for path, digest in files.items() if digest not in archive}
-    if sum(path.count("/") for path in unexplained) > MOST_FOLDERS:
-        raise Invalid(f"it has more than {MOST_FOLDERS} folders of files that its source does not explain")
+    depths = [path.count("/") for path in files]
+    if max(depths, default=0) > DEEPEST or sum(depths) > MOST_FOLDERS:
+        raise Invalid(f"it has more than {DEEPEST} folders in a path, or {MOST_FOLDERS} in all")
     wanted = {place for path in unexplained for place in _places(path)}
     explained = {place for path in files.keys() - unexplained for place in _places(path) if place in wanted}
     built = wanted - explained

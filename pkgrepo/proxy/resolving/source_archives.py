@@ -78,6 +78,7 @@ class SourceArchives:
     _asking: SingleFlight[str, frozenset[bytes] | None] = field(factory=SingleFlight)
     _kept: Lru[str, frozenset[bytes]] = field(factory=lambda: Lru(MOST_KEPT))
     _failed: Lru[str, int] = field(factory=lambda: Lru(MOST_FAILED))
+    _absent: Lru[str, int] = field(factory=lambda: Lru(MOST_FAILED))
     _failures: FailureLog = field(
         factory=lambda: FailureLog(Logger(), "the archive of a source cannot be had, so that it explains nothing")
     )
@@ -91,16 +92,15 @@ class SourceArchives:
         address = judge.archive_address(facts)
         if not address or not facts.versions:
             return judge
-        work = partial(self._explain, judge, file, facts, address, names)
-        found = await self._in_flight.run((judge.member.id, judge.rules.package, names[0]), work)
+        named = [explained_name(each, facts.versions[0]) for each in names]
+        work = partial(self._explain, judge, file, facts, address, named)
+        found = await self._in_flight.run((judge.member.id, judge.rules.package, named[0]), work)
         if found is None:
             return judge
-        return evolve(
-            judge, facts={**judge.facts, **{explained_name(each): FileFacts(explained=found) for each in names}}
-        )
+        return evolve(judge, facts={**judge.facts, **dict.fromkeys(named, FileFacts(explained=found))})
 
     async def _explain(
-        self, judge: Judge, file: File, facts: Facts, address: str, names: Sequence[str]
+        self, judge: Judge, file: File, facts: Facts, address: str, named: Sequence[str]
     ) -> Explained | None:
         sources = self._formats[judge.member.format].sources
         assert sources is not None, "rules ask for what there is"
@@ -119,8 +119,8 @@ class SourceArchives:
         except (UpstreamFailed, Invalid) as error:
             self._failures.failed(error, reason=f"{judge.member.path}/{file.path}: {error}")
             return None
-        for name in dict.fromkeys(names):
-            place = (judge.member.format, judge.rules.package, explained_name(name))
+        for name in dict.fromkeys(named):
+            place = (judge.member.format, judge.rules.package, name)
             noted, now_ms = FileFacts(explained=explained), self._clock.now_ms()
             await self._catalog.write(note_facts, *place, noted, now_ms, shown=False)
         return explained
@@ -148,13 +148,17 @@ class SourceArchives:
         kept = self._kept.get(url)
         if kept is not None:
             return kept
-        if self._clock.now_ms() < (self._failed.get(url) or 0):
+        now_ms = self._clock.now_ms()
+        if now_ms < (self._absent.get(url) or 0):  # asked for another file of the version
+            return None
+        if now_ms < (self._failed.get(url) or 0):
             raise Invalid("it was no archive that can be read a few minutes ago")
         target = parse_url(url)
         route = Route(name=f"archives of {target.host}", target=target)
         limits = ReadLimits(LARGEST, LONGEST_S)
         async with self._upstreams.of(0, route).open("GET", url, limits=limits, subject=url) as response:
             if response.status in _ABSENT:
+                self._absent.put(url, now_ms + RETRY_MS)
                 return None
             if response.status != 200:
                 raise UpstreamFailed(route.name, f"it answers {response.status}")
@@ -163,7 +167,7 @@ class SourceArchives:
                 await self._receive(response, file)
                 found: frozenset[bytes] = await self._inside(_digests_in, file)
             except Invalid:
-                self._failed.put(url, self._clock.now_ms() + RETRY_MS)
+                self._failed.put(url, now_ms + RETRY_MS)
                 raise
             finally:
                 await self._disk(file.close)

@@ -289,8 +289,9 @@ class Judge:
         address = self.archive_address(facts)
         if not address:
             return evolve(facts, explained=NO_SOURCE)
-        found = (self.facts[name] for name in map(explained_name, names) if name in self.facts)
-        known = (each.explained for each in found)
+        version = next(iter(facts.versions), "")
+        named = (self.facts.get(explained_name(each, version)) for each in names)
+        known = (each.explained for each in named if each is not None)
         holding = (each for each in known if each is not None and each.holds(address, self.now_ms))
         return evolve(facts, explained=next(holding, None))
 

@@ -127,9 +127,12 @@ def attested_name(name: str, path: str) -> str:
     return f"{name} {path.rpartition('/')[2]}"
 
 
-def explained_name(name: str) -> str:
-    """The name of a file for what the archive of its source does not explain of it: no file is called so."""
-    return attested_name(name, "") + "/source"
+def explained_name(name: str, version: str) -> str:
+    """
+    The name of a file, as that of a version, for what the archive of its source does not explain: no file is called so.
+    Another repository may list the same bytes as another version.
+    """
+    return f"{attested_name(name, '')}/source {version}"
 
 
 def described_name(name: str, repository_id: int) -> str:

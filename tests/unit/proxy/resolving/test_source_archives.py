@@ -112,6 +112,24 @@ async def test_the_first_version_without_a_tag_is_held_until_it_has_one(world: P
     assert await shown(world, mirror) == [OLD, NEW]
 
 
+async def test_the_same_bytes_as_another_version_are_compared_with_the_tag_of_that(world: ProxyWorld) -> None:
+    hub = world.started(Hub())
+    up, mirror = await settled(world, hub)
+    other = await world.proxy("other", up, policy={"rules": [RULE]})
+    publish(up, OLD, 90)
+    hub.tag(f"v{OLD}", source_of(OLD))
+    hub.tag(f"v{NEW}", source_of(NEW))
+    publish(up, NEW, 1, files_of(NEW, **{"lib/a.js": b"evil"}))
+    hub.tag("v1.0.2", {**source_of(NEW), "evil.js": b"evil"})
+    manifest = up.change(NAME)
+    manifest["versions"]["1.0.2"] = {**manifest["versions"][NEW], "version": "1.0.2"}
+    manifest["time"]["1.0.2"] = days_ago(0.5)
+    up.serve(f"/{NAME}/-/{NAME}-1.0.2.tgz", up.tarballs[NAME, NEW])
+    up.change(NAME)
+    assert not await ask(world, other, "1.0.2")
+    assert "new unexplained lib/a.js" in await ask(world, mirror, NEW)
+
+
 async def test_without_tags_before_nothing_is_news(world: ProxyWorld) -> None:
     hub = world.started(Hub())
     up, mirror = await settled(world, hub)
