@@ -59,7 +59,6 @@ _WORD: Final = re.compile(r"[^\W\d_]+(?:[-.][^\W_]+)*")
 _NAMES: Final = frozenset(
     {
         "pkgrepo",
-        "npm",
         "SHA-256",
         "SHA-512",
         "API",

@@ -245,7 +245,7 @@ def test_texts_of_templates_are_messages(source: str, message: str) -> None:
         "<pre>Some text</pre>",
         '<p translate="no">Some <b>text</b></p>',
         '<input placeholder="main/npm" value="Word">',
-        "<p>npm · SHA-256</p>",
+        "<p>pkgrepo · SHA-256</p>",
         "<p>{# A comment #}{% if x == 'Some text' %}{{ y }}{% endif %}</p>",
     ],
 )
