@@ -180,6 +180,18 @@ def test_quotes_and_lines_of_a_catalog_are_read() -> None:
 # What is written
 
 
+@pytest.mark.parametrize("code", [each for each in LANGUAGES if each != "en"])
+def test_the_style_sheet_says_its_words_in_each_language(code: str) -> None:
+    style = (ROOM / "static" / "style.css").read_text("utf-8")
+    words = re.findall(r'content: "[A-Za-z ]{3,}"', style)
+    assert (
+        len(re.findall(rf":lang\({code.partition('-')[0]}\)[^{{}}]*\{{ content: ", style))
+        == style.count('"Sort by"')
+        == 1
+    )
+    assert len(words) == 2  # with that in German
+
+
 def _language(**translations: str) -> Language:
     entries = (f'msgid "{one}"\nmsgstr "{other}"\n' for one, other in translations.items())
     return Language("xx", "X", ("xx",), lambda _: 0, catalog="\n".join(entries))
