@@ -27,6 +27,7 @@ OTHER_MEANINGS = {
     "client/setup/tools.py",
     "commands/setup.py",
     "http/answering/dispatch.py",
+    "tool_files/tools/authorities.py",
     "web/api.py",
     "web/rendering/readme.py",
 }
