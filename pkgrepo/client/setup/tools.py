@@ -108,7 +108,8 @@ def _npm_check(wish: Wish, programs: Programs) -> Sequence[Sequence[str]]:
 
 
 def _yarn_check(wish: Wish, programs: Programs) -> Sequence[Sequence[str]]:
-    words = ("info",) if programs.output("yarn", "--version").startswith("1.") else ("npm", "info")
+    # yarn info of yarn 1 ends with 0 whatever the server says
+    words = ("tag", "list") if programs.output("yarn", "--version").startswith("1.") else ("npm", "info")
     return _view("yarn", *words)(wish, programs)
 
 
