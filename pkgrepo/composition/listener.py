@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IProtocolFactory
@@ -23,6 +23,8 @@ from pkgrepo.http.tls import ServerCertificate, tls_factory
 from pkgrepo.management.metrics.durations import RequestMetrics
 from pkgrepo.repositories.registry import Registry
 
+DAY_S: Final = 86_400
+
 
 class Listener:
     """
@@ -39,15 +41,17 @@ class Listener:
         self._access_log = _access_log(config, reactor)
         self._certificate = _certificate(config)
         self.metrics = RequestMetrics(registry, self._access_log)
+        server, public_url = config.server, config.server.public_url
         self.site: Site = make_site(
             Resource(),
             reactor=reactor,
             limits=_limits(config),
-            trusted_proxies=TrustedProxies(config.server.trusted_proxies, config.server.forwarded_header),
+            trusted_proxies=TrustedProxies(server.trusted_proxies, server.forwarded_header, public_url=public_url),
             access_log=self.metrics,
             server_header=f"pkgrepo/{__version__}",
             in_thread=in_thread,
             take_credentials=take_token,
+            hsts_s=server.hsts_days * DAY_S if public_url.startswith("https://") else 0,
         )
         self.factory: IProtocolFactory = (
             self.site if self._certificate is None else tls_factory(self._certificate, self.site, reactor)

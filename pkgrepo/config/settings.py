@@ -87,6 +87,15 @@ class Server(Section, frozen=True):
     public_url: Annotated[
         BaseUrl, meaning("the address clients use, for absolute links; empty means the address each request came to")
     ] = ""
+    hsts_days: Annotated[
+        int,
+        meaning(
+            "for so many days browsers use https alone with the host of an https public_url, on all its ports (HSTS); "
+            "0: they are not told to",
+            ge=0,
+            le=3650,
+        ),
+    ] = 365
     trusted_proxies: Annotated[
         tuple[Network, ...],
         meaning(

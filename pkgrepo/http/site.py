@@ -81,6 +81,7 @@ class Site(server.Site):
         server_header: bytes,
         in_thread: InThread,
         take_credentials: TakeCredentials,
+        hsts_s: int,
     ) -> None:
         untyped: Any = super()
         untyped.__init__(resource, reactor=reactor, parsePOSTFormSubmission=False)
@@ -99,7 +100,9 @@ class Site(server.Site):
         self.request_class: Callable[..., Any] = ProcessedRequest
         self.read_queue = ReadQueue(reactor)
         server_line = b"Server: %s\r\n" % server_header if server_header else b""
-        self._fixed_fields = server_line + b"X-Content-Type-Options: nosniff\r\nDate: "
+        # Without includeSubDomains: other hosts below this one's name are not ours (RFC 6797 section 14.4).
+        hsts_line = b"Strict-Transport-Security: max-age=%d\r\n" % hsts_s if hsts_s else b""
+        self._fixed_fields = server_line + hsts_line + b"X-Content-Type-Options: nosniff\r\nDate: "
         self._common_lines, self._common_lines_second = b"", 0
         self._id_prefix = b"%s-" % os.urandom(4).hex().encode("ascii")
         self._id_count = count(1)
@@ -272,6 +275,7 @@ def make_site(
     server_header: str = "pkgrepo",
     in_thread: InThread = deferToThread,
     take_credentials: TakeCredentials = lambda line, fields: (line, fields),
+    hsts_s: int = 0,
 ) -> Site:
     """
     A factory to listen with.
@@ -280,7 +284,8 @@ def make_site(
     or None. Each request is processed in a context that ``request_context`` makes, until its handler first waits.
     ``trusted_proxies`` are networks ("10.0.0.0/8"), or "unix". An empty ``server_header`` is not sent. ``in_thread``
     runs a function in the pool of threads that waits for disks. ``take_credentials`` gets each head before all else
-    does, and returns it with credentials from other places in the Authorization header.
+    does, and returns it with credentials from other places in the Authorization header. For ``hsts_s`` seconds browsers
+    use https alone with this host (RFC 6797); 0 says nothing of it.
     """
     if not isinstance(trusted_proxies, TrustedProxies):
         trusted_proxies = TrustedProxies(trusted_proxies)
@@ -295,4 +300,5 @@ def make_site(
         server_header=server_header.encode("ascii"),
         in_thread=in_thread,
         take_credentials=take_credentials,
+        hsts_s=hsts_s,
     )

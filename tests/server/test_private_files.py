@@ -42,6 +42,7 @@ def test_files_of_a_server_are_not_readable_by_others(run_twistd, tmp_path):
     url = run_twistd(environ=settings).wait_ready()
     made = requests.post(url + "/api/users", json=ANOTHER, auth=("admin", "correct horse battery"), timeout=TIMEOUT_S)
     assert made.ok, made.text
+    assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o750  # what is below it may be readable
     names = {each.name for each in (tmp_path / "data").iterdir()}
     assert {"pkgrepo.db", "pkgrepo.db-wal", "pkgrepo.db-shm"} <= names
     assert (tmp_path / "audit.log").read_text().count("\n") > 0

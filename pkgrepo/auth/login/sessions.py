@@ -77,12 +77,13 @@ class BrowserSessions:
         linked_id: int | None = None,
         sid: str = "",
         passkey_id: int | None = None,
+        before: bytes | None = None,
     ) -> bytes:
         """
         Begin a session of a user who has just logged in, and return its secret.
 
         ``linked_id`` and ``sid`` tell of a login at a provider, ``passkey_id`` of one with a passkey, see
-        ``add_session``.
+        ``add_session``. The session of the browser ``before`` the login, by its secret, ends.
 
         :raises AuthenticationRequired: the identity has no user
         """
@@ -99,6 +100,7 @@ class BrowserSessions:
             linked_id=linked_id,
             sid=sid,
             passkey_id=passkey_id,
+            before=None if before is None else _hash(before),
         )
         return secret
 

@@ -34,7 +34,8 @@ from pkgrepo.model import Repository
 
 HTML: Final = b"text/html"
 JSON: Final = b"application/json"
-_HEADERS: Final = ((b"Content-Security-Policy", b"default-src 'none'"), (b"Vary", b"Accept"))
+_POLICY: Final = b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+_HEADERS: Final = ((b"Content-Security-Policy", _POLICY), (b"Vary", b"Accept"))
 
 AT_ONCE: Final = 8  # listings whose length is being found out
 MOST_WAITING: Final = 100

@@ -71,11 +71,16 @@ class TrustedProxies:
     """
     The networks whose proxies are trusted, and the header field in which they name clients.
 
-    ``"unix"`` among the networks stands for peers on a Unix socket.
+    ``"unix"`` among the networks stands for peers on a Unix socket. Who asked for the host of an https ``public_url``
+    did so by https: a proxy that ends TLS need not be trusted, nor say so.
     """
 
-    def __init__(self, networks: Iterable[str] = (), header: ForwardedHeader = "X-Forwarded-For") -> None:
+    def __init__(
+        self, networks: Iterable[str] = (), header: ForwardedHeader = "X-Forwarded-For", *, public_url: str = ""
+    ) -> None:
         self._header = header
+        scheme, _, rest = public_url.partition("://")
+        self._https_host = rest.partition("/")[0].lower() if scheme == "https" else ""
         self._report = lru_cache(maxsize=1024)(self._report_once)
         names = list(networks)
         self._unix = "unix" in names
@@ -88,7 +93,7 @@ class TrustedProxies:
         scheme = "https" if request.isSecure() else "http"
         host = (request.authority or b"").decode("ascii") or _local_host(request.host)
         if not self.trusts(peer):
-            return Addresses(peer, f"{scheme}://{host}")
+            return Addresses(peer, f"{self._scheme(scheme, host)}://{host}")
         fields = request.fields
         forwarded, x_forwarded = _read_forwarded(fields), _read_x_forwarded(fields)
         hops, ignored = (forwarded, x_forwarded) if self._header == "Forwarded" else (x_forwarded, forwarded)
@@ -98,8 +103,12 @@ class TrustedProxies:
         port = prefix = ""
         if self._header == "X-Forwarded-For":
             port, prefix = _last(fields, b"x-forwarded-port"), _prefix(fields)
-        outer_host = _with_port(hop.host or host, hop.scheme or scheme, port)
-        return Addresses(client, f"{hop.scheme or scheme}://{outer_host}{prefix}")
+        said = hop.scheme or scheme
+        outer_host = _with_port(hop.host or host, said, port)
+        return Addresses(client, f"{self._scheme(said, outer_host)}://{outer_host}{prefix}")
+
+    def _scheme(self, said: str, host: str) -> str:
+        return "https" if host.lower() == self._https_host else said
 
     def trusts(self, address: str) -> bool:
         """Whether a peer of this address is one of our proxies; an empty one means a Unix socket."""

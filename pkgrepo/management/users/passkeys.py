@@ -12,7 +12,7 @@ from pkgrepo.auth.login.identities import identity_of
 from pkgrepo.auth.login.passkeys import ALGORITHMS, Site, decode, encode, read_new, verify_login
 from pkgrepo.auth.login.sessions import csrf_of
 from pkgrepo.errors import AuthenticationRequired, Conflict, IdentityRefused, NotFound, SecretUnreadable
-from pkgrepo.gateway.callers.browsers import cookie_field
+from pkgrepo.gateway.callers.browsers import cookie_field, session_secret
 from pkgrepo.http.responses import NO_STORE, Response, json_response
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC, USER_MANAGERS
@@ -194,7 +194,9 @@ async def log_in(call: Call, body: PasskeyLogin) -> Response:
     call.identity = identity_of(user, via="session")
     request, sessions = call.request, call.services.callers.sessions
     client = (request.header(b"user-agent") or b"").decode("latin-1")[:MOST_CLIENT]
-    secret = await sessions.begin(call.identity, request.client_address, client, passkey_id=passkey.id)
+    secret = await sessions.begin(
+        call.identity, request.client_address, client, passkey_id=passkey.id, before=session_secret(request)
+    )
     begun = BegunSession(username=user.username, csrf=csrf_of(secret))
     return json_response(begun, headers=(*NO_STORE, cookie_field(request, secret, sessions.longest_s)))
 

@@ -10,7 +10,7 @@ from pkgrepo.auth.login.sessions import csrf_of
 from pkgrepo.auth.tokens.text import token_kind
 from pkgrepo.errors import AuthenticationFailed, AuthenticationRequired, Forbidden, NotFound
 from pkgrepo.gateway.callers.access import code_of, road_of
-from pkgrepo.gateway.callers.browsers import cookie_field
+from pkgrepo.gateway.callers.browsers import cookie_field, session_secret
 from pkgrepo.http.responses import NO_STORE, Response, json_response
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC, USER_MANAGERS, check_no_bearer
 from pkgrepo.management.api.call import Call
@@ -168,7 +168,8 @@ async def log_in(call: Call, body: BrowserLogin) -> Response:
         raise AuthenticationFailed
     call.identity, call.object = identity, identity.username
     sessions = call.services.callers.sessions
-    secret = await sessions.begin(identity, request.client_address, client)
+    before = session_secret(request)
+    secret = await sessions.begin(identity, request.client_address, client, before=before)
     begun = BegunSession(username=identity.username, csrf=csrf_of(secret))
     return json_response(begun, headers=(*NO_STORE, cookie_field(request, secret, sessions.longest_s)))
 

@@ -12,7 +12,7 @@ from pkgrepo.auth.external_accounts import DIRECTORY
 from pkgrepo.auth.login.identities import identity_of
 from pkgrepo.auth.login.sessions import csrf_of
 from pkgrepo.errors import IdentityRefused
-from pkgrepo.gateway.callers.browsers import cookie_field, login_cookie, login_cookie_field
+from pkgrepo.gateway.callers.browsers import cookie_field, login_cookie, login_cookie_field, session_secret
 from pkgrepo.http.responses import NO_STORE, Refusal, Response, json_response
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC, USER_MANAGERS
 from pkgrepo.management.api.call import Call
@@ -132,7 +132,12 @@ async def end_login(call: Call, body: SignOnAnswer, provider: str) -> Response:
     client = (request.header(b"user-agent") or b"").decode("latin-1")[:MOST_CLIENT]
     sessions = call.services.callers.sessions
     secret = await sessions.begin(
-        call.identity, request.client_address, client, linked_id=ended.linked.id, sid=ended.sid
+        call.identity,
+        request.client_address,
+        client,
+        linked_id=ended.linked.id,
+        sid=ended.sid,
+        before=session_secret(request),
     )
     begun = SignOnEnded(username=ended.user.username, csrf=csrf_of(secret), next=ended.target)
     cookies = (cookie_field(request, secret, sessions.longest_s), login_cookie_field(request, b"", 0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
 
@@ -86,6 +86,39 @@ async def test_a_form_needs_the_value_of_its_session_and_the_origin_of_the_serve
     assert "admin" in (await browser.get("/ui/")).text
     page = await browser.send(page, "/ui/logout")
     assert "Log in" in page.text
+
+
+async def test_a_login_at_an_https_address_leads_to_https_behind_any_proxy(make_stack: Any) -> None:
+    # which ends TLS, passes Host on, and is not in server.trusted_proxies
+    stack = await make_stack(server__public_url="https://pkgs.example")
+    form = urlencode({"username": "admin", "password": stack.password("admin")}).encode()
+    fields = {"Host": "pkgs.example", "Content-Type": "application/x-www-form-urlencoded"}
+    cookie = ""
+    for _ in range(2):
+        reply = await stack.call("POST", "/ui/login", raw=form, who=None, headers={**fields, "Cookie": cookie})
+        assert (reply.status, reply.headers["location"]) == (303, "https://pkgs.example/ui/")
+        assert reply.headers["set-cookie"].startswith("__Host-pkgrepo=")
+        assert reply.headers["set-cookie"].endswith("; Path=/; Max-Age=604800; HttpOnly; SameSite=Lax; Secure")
+        before, cookie = cookie, reply.headers["set-cookie"].partition(";")[0]
+    for each, status in ((before, 401), (cookie, 200)):  # the second login ended the session of the first
+        asked = await stack.call("GET", "/api/user/me", who=None, headers={"Host": "pkgs.example", "Cookie": each})
+        assert asked.status == status
+
+
+@pytest.mark.parametrize(
+    ("public_url", "days", "said"),
+    [
+        ("https://pkgs.example", 365, "max-age=31536000"),
+        ("https://pkgs.example", 0, None),
+        ("http://a.example", 9, None),
+    ],
+)
+async def test_browsers_keep_to_https_where_that_is_the_address(
+    make_stack: Any, public_url: str, days: int, said: str | None
+) -> None:
+    stack = await make_stack(server__public_url=public_url, server__hsts_days=days)
+    for path in ("/ui/login", "/api/info", "/nothing"):
+        assert (await stack.call("GET", path, who=None)).headers.get("strict-transport-security") == said
 
 
 async def test_text_of_others_is_shown_as_text(browser: Browser) -> None:

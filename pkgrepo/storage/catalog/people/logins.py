@@ -62,13 +62,17 @@ def add_session(
     linked_id: int | None = None,
     sid: str = "",
     passkey_id: int | None = None,
+    before: bytes | None = None,
 ) -> Session:
     """
     Add a session of a user; ``hash`` is the sha256 of its secret.
 
     ``linked_id`` is the key of the linked identity of a login at a provider, whose session there is ``sid``;
-    ``passkey_id`` that of the passkey of a login with one.
+    ``passkey_id`` that of the passkey of a login with one. The session with the hash ``before``, of whichever user, was
+    that of the browser, and ends.
     """
+    if before is not None and tx.execute("DELETE FROM session WHERE hash = ?", (before,)):
+        bump_identity_serial(tx)
     tx.execute(
         """
         DELETE FROM session WHERE user_id = ? AND id NOT IN

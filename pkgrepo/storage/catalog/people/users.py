@@ -260,7 +260,8 @@ def update_user(tx: Transaction, user_id: int, *, now_ms: int, **changes: Unpack
     """
     Change the given fields.
 
-    A change of ``active`` or of a privilege also invalidates the short-lived tokens issued to the user before.
+    A change of ``active`` or of a privilege also invalidates the short-lived tokens issued to the user before. Browser
+    sessions end when the user is switched off: they must not come back when the user does.
 
     :raises NotFound: no such user; :raises AlreadyExists: the new name is taken
     :raises Conflict: no active admin would remain
@@ -275,6 +276,8 @@ def update_user(tx: Transaction, user_id: int, *, now_ms: int, **changes: Unpack
     update(tx, "account", user_id, **{**_columns(changes), "key": after.key, "updated_at": now_ms})
     if _privileges(after) != _privileges(before):
         bump_generation(tx, user_id)
+    if not after.active:
+        tx.execute("DELETE FROM session WHERE user_id = ?", (user_id,))
     bump_identity_serial(tx)
     return get_user(tx, user_id)
 

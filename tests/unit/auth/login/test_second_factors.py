@@ -45,5 +45,5 @@ def test_recovery_codes_are_long_different_and_found_in_any_spelling() -> None:
     codes = make_recovery_codes()
     assert len({hash_recovery_code(each) for each in codes}) == RECOVERY_CODES
     for each in codes:
-        assert len(each) == 19
+        assert len(each) == 29  # 120 bits
         assert hash_recovery_code(each.upper().replace("-", "")) == hash_recovery_code(each)

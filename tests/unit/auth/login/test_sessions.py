@@ -11,6 +11,7 @@ from pkgrepo.auth.login.sessions import USE_RECORDED_S, BrowserSessions, csrf_of
 from pkgrepo.errors import AuthenticationRequired
 from pkgrepo.model import ANONYMOUS
 from pkgrepo.storage.catalog.people.logins import MOST_SESSIONS, list_sessions
+from pkgrepo.storage.catalog.people.users import update_user
 from tests.support.auth import AuthServices
 
 HOUR = 3600
@@ -76,6 +77,25 @@ async def test_a_further_login_ends_the_session_that_was_not_used_for_the_longes
     assert await scene.stored() == MOST_SESSIONS
     assert await scene.sessions.find(secrets[0]) is None
     assert await scene.sessions.find(secrets[1]) is not None
+
+
+async def test_a_login_ends_the_session_that_the_browser_had() -> None:
+    scene = Scene()
+    first, other = await scene.begin(), await scene.begin()
+    begun = await scene.sessions.begin(identity_of(scene.user, via="password"), "192.0.2.1", "", before=first)
+    assert await scene.sessions.find(first) is None
+    for kept in (other, begun):
+        assert await scene.sessions.find(kept) is not None
+
+
+async def test_the_session_of_a_user_who_was_switched_off_does_not_come_back() -> None:
+    scene = Scene()
+    secret = await scene.begin()
+    scene.services.catalog.do(update_user, scene.user.id, now_ms=1, name="Ada")
+    assert await scene.sessions.find(secret) is not None
+    for active in (False, True):
+        scene.services.catalog.do(update_user, scene.user.id, now_ms=1, active=active)
+        assert await scene.sessions.find(secret) is None
 
 
 async def test_nobody_has_no_session() -> None:

@@ -292,7 +292,9 @@ async def test_index_pages_are_those_of_folders_where_the_repository_says_so(wor
             assert page.headers[field] == file.headers[field]
         assert page.headers["content-disposition"] == "attachment"
         for other in (R, "/repositories/main/joined"):
-            assert b"../</a>" in (await world.call("GET", f"{other}/{path}", who=None)).body
+            listing = await world.call("GET", f"{other}/{path}", who=None)
+            assert b"../</a>" in listing.body
+            assert "frame-ancestors 'none'" in listing.headers["content-security-policy"]
         listed = await world.call("GET", f"{base}/{path}", who=None, headers={"accept": "application/json"})
         assert listed.headers["content-type"] == "application/json"
     assert b'<a href="1.0/">' in (await world.call("GET", f"{base}/docs/")).body

@@ -129,3 +129,16 @@ def test_client_without_host_gets_addresses_of_the_socket() -> None:
     assert TRUSTED.resolve(Asked({}, authority=None)).base_url == "http://127.0.0.1:8081"
     asked = Asked({}, authority=None, host=IPv6Address("TCP", "::1", 80), secure=True)
     assert TRUSTED.resolve(asked).base_url == "https://[::1]:80"
+
+
+def test_who_asked_for_the_host_of_an_https_address_did_so_by_https() -> None:
+    public = TrustedProxies(["10.0.0.0/8"], public_url="https://Pkgs.example/base")
+    stranger = IPv4Address("TCP", "11.0.0.1", 5000)
+    for client in (stranger, IPv4Address("TCP", "10.0.0.1", 5000)):
+        assert public.resolve(Asked({}, client, authority=b"pkgs.EXAMPLE")).base_url == "https://pkgs.EXAMPLE"
+        assert public.resolve(Asked({}, client)).base_url == "http://inside:8081"
+    forwarded = {b"x-forwarded-host": b"pkgs.example"}
+    assert public.resolve(Asked(forwarded)).base_url == "https://pkgs.example"
+    assert public.resolve(Asked(forwarded, stranger)).base_url == "http://inside:8081"
+    plain = TrustedProxies(public_url="http://pkgs.example")
+    assert plain.resolve(Asked({}, authority=b"pkgs.example")).base_url == "http://pkgs.example"
