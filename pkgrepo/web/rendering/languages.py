@@ -284,7 +284,8 @@ def read_catalog(text: str) -> list[tuple[Message, tuple[str, ...]]]:
 
 
 def _unquoted(lines: str) -> str:
-    return "".join(str(json.loads(f'"{each[1]}"')) for each in _LINE.finditer(lines))
+    text = "".join(_LINE.findall(lines))
+    return str(json.loads(f'"{text}"')) if "\\" in text else text
 
 
 ENGLISH: Final = Language("en", "English", ("en",), lambda count: int(count != 1))

@@ -59,7 +59,7 @@ def test_nothing_is_cut_hidden_or_unreadable(window: tuple[Chromium, str]) -> No
             browser.unfold()  # what is folded is seen at all widths but the first
         # nothing of the hostile texts runs, or loads anything
         assert browser.driver.execute_script("return window.hacked") is None, path
-        own = tuple(f"{browser.url}/{each}/" for each in ("ui/static", "badge", "api/job"))
+        own = tuple(f"{browser.url}/{each}/" for each in ("ui/static", "ui/docs/pictures", "badge", "api/job"))
         wrong += [(path, "loads", each) for each in browser.requested() if not each.startswith(own)]
     assert not wrong, "\n".join(map(str, wrong))
     browser.show("/ui/repositories/main/py/packages/demo")
