@@ -18,6 +18,7 @@ from pkgrepo.gateway.publishing.uploads import Uploads
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
 from pkgrepo.model import Repository
+from pkgrepo.proxy.address_remarks import AddressShape
 from pkgrepo.proxy.checks import Authorize, Probe
 from pkgrepo.proxy.explaining import Explanation
 from pkgrepo.proxy.format import Proxied
@@ -140,8 +141,9 @@ class Format(StoredFormat):
     that it takes from forms, ``client_documents`` those in which clients find files.
     ``change_tag`` is for a format whose versions have tags.
 
-    ``probes`` are cheap requests that check the upstream with a URL: addresses, and the statuses of a working upstream.
-    They are tried in order, since some upstreams lack the first ones; for ``authorize`` see
+    ``address`` is how addresses of upstreams look. ``probes`` are cheap requests that check the upstream with a URL:
+    addresses, and the statuses of a working upstream. They are tried in order, since some upstreams lack the first
+    ones; for ``authorize`` see
     L{pkgrepo.proxy.checks.check_routes}. ``explain`` and ``refusal`` are for a format that decides itself what it
     serves; ``keep_image`` and ``copies`` are for one whose packages are images, the latter for those of a repository
     that is followed.
@@ -170,6 +172,7 @@ class Format(StoredFormat):
     proxied: Proxied | None = None
     mirrored: Mirrored
     imported: Imported
+    address: AddressShape = field(factory=AddressShape)
     probes: Callable[[str], Sequence[Probe]] = lambda url: ((f"{url}/", (200,)),)
     authorize: Authorize | None = None
     explain: Explain | None = None

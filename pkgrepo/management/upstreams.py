@@ -7,22 +7,28 @@ from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
+from attrs import evolve
 
 from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.http.responses import Response
-from pkgrepo.management.api.access_rules import EDITORS
+from pkgrepo.gateway.format import Format
+from pkgrepo.http.responses import Refusal, Response
+from pkgrepo.management.api.access_rules import EDITORS, SYSTEM_MANAGERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.fields import DryRun, HitRatio, Misses
+from pkgrepo.management.api.names import get_format
 from pkgrepo.management.api.route import DRY_RUN, Table
 from pkgrepo.management.api.schema import Body, Record, Word
 from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, run_job
 from pkgrepo.management.repositories.routes import state_of
-from pkgrepo.model import Repository, RepositoryType, UpstreamHealth
+from pkgrepo.management.repositories.stored import pointing_into, storable, validated
+from pkgrepo.model import Repository, RepositoryType, UpstreamHealth, Visibility
 from pkgrepo.model.structs import meaning
+from pkgrepo.proxy.address_remarks import remarks_on
 from pkgrepo.proxy.checks import check_routes
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.purge import PURGE, PurgeReport, Selection
 from pkgrepo.proxy.route_schema import Duration, Pattern, Seconds
+from pkgrepo.proxy.upstream.instances import UNSAVED
 from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.upkeep.jobs import Progress
@@ -110,6 +116,7 @@ class RouteCheckRecord(Record):
         int | None, meaning("The time until its head in milliseconds, with those of name, connection and TLS.")
     ]
     message: Annotated[str, meaning("A sentence for people.")]
+    remarks: Annotated[list[str], meaning("What is unusual about the address, as sentences; hints, no faults.")]
 
 
 class UpstreamCheck(Record):
@@ -117,6 +124,22 @@ class UpstreamCheck(Record):
 
     ok: Annotated[bool, meaning("Whether all routes are.")]
     routes: Annotated[list[RouteCheckRecord], meaning("What the routes answered.")]
+
+
+class Trial(Body):
+    """What is asked before it is saved: a configuration as that of a repository; without one, the one that is saved."""
+
+    config: Annotated[
+        dict[str, Any] | None,
+        meaning("A configuration of the type Proxy; a secret *** is that of the same route in the saved one."),
+    ] = None
+
+
+class NewTrial(Body):
+    """A configuration of a repository that is not there yet."""
+
+    format: Annotated[str, meaning("The name of the format.")]
+    config: Annotated[dict[str, Any], meaning("A configuration of the type Proxy.")]
 
 
 class PurgeRequest(Body):
@@ -184,19 +207,81 @@ async def show_upstreams(call: Call) -> UpstreamRecord:
     "Ask the upstreams of a proxy repository",
     audit="upstream.check",
 )
-async def check_upstreams(call: Call) -> UpstreamCheck:
+async def check_upstreams(call: Call, body: Trial) -> UpstreamCheck:
     """
     Sends one small request to each route, over a new connection, and waits for 15 seconds at most.
 
-    The status is 200 also if a route fails. Repositories of other types have no upstreams (404).
+    With config the routes of a configuration are asked that could be saved, and nothing is saved. The status is 200
+    also if a route fails. Repositories of other types have no upstreams (404). A caller who asks too often gets 429.
     """
-    repository = proxy_of(call.repository)
+    repository = proxy_of(await call.fresh_repository())
+    if body.config is not None:
+        repository = await _tried(call, call.services.formats[repository.format], body.config, repository)
+    return await _checked(call, repository)
+
+
+@table.post(
+    "/upstream/check", SYSTEM_MANAGERS, "Ask the upstreams of a proxy before it is made", audit="upstream.check"
+)
+async def check_new_upstreams(call: Call, body: NewTrial) -> UpstreamCheck:
+    """As that of a repository, for a configuration with which one could be made. Nothing is saved."""
+    format_ = get_format(call.services.formats, body.format, "/format")
+    return await _checked(call, await _tried(call, format_, body.config, None))
+
+
+async def _tried(call: Call, format_: Format, config: dict[str, Any], before: Repository | None) -> Repository:
+    """
+    A repository that is as ``before`` with another configuration, which is checked as one that is saved.
+
+    :raises Invalid, Forbidden: it could not be saved
+    """
+    fixed, settings = validated(format_, config, "/config", before)
+    if fixed["type"] != RepositoryType.PROXY:
+        raise Invalid("only proxies have upstreams", "/config/type")
+    with pointing_into("/config"):
+        fixed = await storable(call, fixed, before)
+    if before is not None:
+        return evolve(before, id=UNSAVED, config=fixed, settings=settings)
+    return Repository(
+        id=UNSAVED,
+        uid="",
+        storage_id=0,
+        storage_name="",
+        name="",
+        format=format_.name,
+        type=RepositoryType.PROXY,
+        visibility=Visibility.PRIVATE,
+        active=True,
+        description="",
+        config=fixed,
+        settings=settings,
+        serial=0,
+        bytes_used=0,
+        package_count=0,
+        created_at=from_ms(call.now_ms),
+        updated_at=from_ms(call.now_ms),
+    )
+
+
+async def _checked(call: Call, repository: Repository) -> UpstreamCheck:
+    upstreams = call.shared.proxy.upstreams
+    wait_s = upstreams.checks.take(call.actor.name)
+    if wait_s:
+        retry = ((b"Retry-After", b"%d" % wait_s),)
+        sentence = f"upstreams were asked too often; try again in {wait_s} seconds"
+        raise Refusal(429, sentence, "too_many_checks", headers=retry)
     format_ = call.services.formats[repository.format]
-    found = await check_routes(call.shared.proxy.upstreams, repository, format_.probes, format_.authorize)
+    found = await check_routes(upstreams, repository, format_.probes, format_.authorize)
     return UpstreamCheck(
         ok=all(each.ok for each in found),
         routes=[
-            RouteCheckRecord.from_attributes(each, name=each.route.name, url=each.route.url, message=each.sentence)
+            RouteCheckRecord.from_attributes(
+                each,
+                name=each.route.name,
+                url=each.route.url,
+                message=each.sentence,
+                remarks=list(remarks_on(format_.address, each.route.url)),
+            )
             for each in found
         ],
     )

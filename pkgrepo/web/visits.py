@@ -42,7 +42,7 @@ _PARAMETER: Final = re.compile(r"<(?:path:)?(\w+)>")
 class Form:
     """The fields by name; a field may be there several times."""
 
-    def __init__(self, fields: dict[str, list[str]]) -> None:
+    def __init__(self, fields: Mapping[str, Sequence[str]]) -> None:
         self._fields = fields
 
     @property
@@ -266,7 +266,7 @@ class Visit:
         """
         status = status or (422 if self.error else 200)
         values |= {"visit": self, "token": self.token, "error": self.error}
-        change = self._refill if self.error and self.sent else None
+        change = self._refill if self.sent else None
         return self._renderer.answer(
             self.request, self.language, template, values, status=status, headers=headers, change=change
         )

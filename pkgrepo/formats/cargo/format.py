@@ -11,6 +11,7 @@ from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments
 from pkgrepo.gateway.format import Format, Look
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import Folder, Uploads
+from pkgrepo.proxy.address_remarks import AddressShape
 from pkgrepo.proxy.caching.questions import restored_document_of, restored_versions
 from pkgrepo.proxy.format import OwnFacts, Proxied
 from pkgrepo.repositories import semver
@@ -79,6 +80,7 @@ def cargo() -> Format:
             own_facts=OwnFacts(data=frozenset({"licences", "install_scripts"}), read=proxied.read_own),
         ),
         restore_documents=restored_document_of(proxied.index_question, restored_versions(proxied.restored_line)),
+        address=AddressShape(below=("/config.json", "/api/v1/crates")),
         probes=lambda url: [(f"{url}/config.json", (200,))],
         dated=True,
         caches=caches.caches("crates"),

@@ -33,6 +33,7 @@ from pkgrepo.gateway.format import Format, Look
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
 from pkgrepo.model import RepositoryType
+from pkgrepo.proxy.address_remarks import AddressShape
 from pkgrepo.proxy.caching.questions import restored_document
 from pkgrepo.proxy.format import OwnFacts, Proxied
 from pkgrepo.repositories.format import Companion, DerivedFrom, Layout, PackageUrls, VersionKinds
@@ -130,6 +131,7 @@ def conda() -> Format:
         restore_lists=lambda reader, repository: [
             restored_document(*each) for each in restore_documents(reader, repository.id)
         ],
+        address=AddressShape(below=("/noarch/", "/linux-64/", "/repodata.json")),
         probes=channel_probes,
         explain=partial(explain_package, proxied),
         dated=True,

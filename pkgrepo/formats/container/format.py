@@ -21,6 +21,7 @@ from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded, UploadField, 
 from pkgrepo.gateway.services import Context, Services
 from pkgrepo.http.request import Request
 from pkgrepo.model import Repository
+from pkgrepo.proxy.address_remarks import AddressShape
 from pkgrepo.proxy.explaining import Explanation
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.format import Images, PackageUrls
@@ -153,6 +154,7 @@ def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tup
             type_, url, _path_of(url), name, version, push=push
         ),
         # registries that want a token answer the version check 401
+        address=AddressShape(below=("/manifests/", "/blobs/", "/tags/list")),
         probes=lambda url: ((f"{api_of(url)[0]}/", (200, 401)),),
         authorize=authorize,
         explain=explain,

@@ -12,6 +12,7 @@ from pkgrepo.gateway.format import Format, Look
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import Folder, Uploads
 from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
+from pkgrepo.proxy.address_remarks import AddressShape
 from pkgrepo.proxy.caching.questions import restored_document_of
 from pkgrepo.proxy.format import Proxied, rewind
 from pkgrepo.proxy.schema import usual_configurations
@@ -76,6 +77,7 @@ def go() -> Format:
             own_facts=proxied.OWN_FACTS,
         ),
         restore_documents=restored_document_of(proxied.question, proxied.restore),
+        address=AddressShape(below=("/@v/", "/@latest/")),
         probes=lambda url: ((f"{url}/", (200, 400, 404, 410)),),
         dated=True,
         caches=caches.caches("lists of Go modules"),

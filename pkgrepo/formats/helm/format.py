@@ -8,6 +8,7 @@ from pkgrepo.gateway.format import Format, Look
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import Folder, Uploads
 from pkgrepo.gateway.whole_lists import WholeLists
+from pkgrepo.proxy.address_remarks import AddressShape
 from pkgrepo.proxy.caching.questions import restored_sections
 from pkgrepo.proxy.format import Proxied, latest_release, read_by_version, rewind
 from pkgrepo.proxy.schema import ListProxyConfig, VirtualConfig
@@ -79,6 +80,7 @@ def helm() -> Format:
         uploads=Uploads("charts", {ARCHIVE: ".+-.+"}, take_file, folders=FOLDERS, caches=lists),
         proxied=proxied,
         restore_lists=restored_sections(index_request(), ENTRY),
+        address=AddressShape(below=("/index.yaml",)),
         probes=lambda url: ((f"{url}/{INDEX}", (200,)),),
         dated=True,
     )

@@ -37,6 +37,7 @@ from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments
 from pkgrepo.gateway.format import Format, Look
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
+from pkgrepo.proxy.address_remarks import AddressShape
 from pkgrepo.proxy.caching.questions import restored_document
 from pkgrepo.proxy.format import OwnFacts, Proxied
 from pkgrepo.repositories.format import Ecosystem, PackageUrls, Tree, VersionKinds
@@ -139,6 +140,7 @@ def maven() -> Format:
         restore_documents=lambda reader, package: [
             restored_document(*each) for each in restore_metadata(reader, package)
         ],
+        address=AddressShape(below=("/maven-metadata.xml", "/org/apache/")),
         probes=probes,
         # search, and questions as other repository servers are asked them
         branches=lambda services, _tokens: dict.fromkeys(

@@ -31,6 +31,7 @@ from pkgrepo.gateway.format import Format, Look
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
 from pkgrepo.model import RepositoryType, Version
+from pkgrepo.proxy.address_remarks import AddressShape
 from pkgrepo.proxy.caching.questions import restored_document_of
 from pkgrepo.proxy.format import OwnFacts, Proxied
 from pkgrepo.repositories.format import Layout, PackageUrls, VersionKinds
@@ -122,6 +123,7 @@ def npm() -> Format:
             names_withheld=True,
         ),
         restore_documents=restored_document_of(packument_question, restore_packument),
+        address=AddressShape(below=("/-/", "/package/")),
         probes=lambda url: [(f"{url}/{each}", (200,)) for each in PROBES],
         dated=True,
         caches=caches.packuments.caches("packuments"),

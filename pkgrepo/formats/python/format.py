@@ -20,6 +20,7 @@ from pkgrepo.formats.python.mirrored import MIRRORED
 from pkgrepo.formats.python.names import METADATA, normalise
 from pkgrepo.formats.python.provenance import ATTESTS
 from pkgrepo.formats.python.proxied.upstream import (
+    INDEXES,
     container_of,
     described_by,
     index_probes,
@@ -40,6 +41,7 @@ from pkgrepo.formats.python.upload.requests import take_file
 from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments
 from pkgrepo.gateway.format import Format, Look
 from pkgrepo.gateway.publishing.uploads import Uploads
+from pkgrepo.proxy.address_remarks import AddressShape
 from pkgrepo.proxy.caching.questions import restored_document_of
 from pkgrepo.proxy.format import Containers, Latest, LatestReason, MemberParts, OwnFacts, Proxied, merge_fragments
 from pkgrepo.repositories.format import Ecosystem, Layout, PackageUrls, VersionKinds
@@ -118,6 +120,7 @@ def python() -> Format:
             lists_held=frozenset({HELD_PAGE}),
         ),
         restore_documents=restored_document_of(page_question, restore_page),
+        address=AddressShape(endings=INDEXES, below=("/project/",)),
         probes=index_probes,
         dated=True,
         caches={

@@ -28,6 +28,7 @@ from pkgrepo.gateway.format import Format, Look
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import Uploads
 from pkgrepo.model import RepositoryType
+from pkgrepo.proxy.address_remarks import AddressShape
 from pkgrepo.proxy.caching.questions import restored_document, restored_document_of
 from pkgrepo.proxy.format import OwnFacts, Proxied, rewind
 from pkgrepo.repositories.format import Ecosystem, Layout, PackageUrls, VersionKinds
@@ -119,6 +120,7 @@ def ruby() -> Format:
         ],
         compact=compact_versions,
         list_settings=frozenset({"compact_index"}),
+        address=AddressShape(below=("/api/v1/", "/specs.4.8.gz", "/latest_specs.4.8.gz")),
         probes=gem_server_probes,
         dated=True,
         caches={**caches.info.caches("gems"), "groups of lists of gems": GEM_LISTS.renderer.cache},

@@ -35,6 +35,7 @@ from pkgrepo.management.repositories.stored import (
 )
 from pkgrepo.management.repositories.uploads import takes_files
 from pkgrepo.model import Action, Extent, Repository, RepositoryType, Storage, UpstreamHealth, UpstreamState
+from pkgrepo.proxy.address_remarks import remarks_on
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.definitions import remove_repository
 from pkgrepo.proxy.virtual import check_no_member
@@ -158,7 +159,11 @@ async def create_repository(call: Call, body: NewRepository, format: str | None 
         )
     call.services.on_change(repository)
     await try_routes(call, repository)
-    return Created(await _shown(call, repository), f"/api/repository/{repository.uid}")
+    shown = await _shown(call, repository)
+    if repository.type is RepositoryType.PROXY:
+        routes = proxy_config_of(repository).routes
+        shown.warnings += [f"{each.url}: {found}" for each in routes for found in remarks_on(format_.address, each.url)]
+    return Created(shown, f"/api/repository/{repository.uid}")
 
 
 @table.get("/repository/find-id/<storage>/<name>", VIEWERS, "Get the id of a repository by storage and name")

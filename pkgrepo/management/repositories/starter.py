@@ -134,6 +134,19 @@ class StarterSet(Record):
     hints: Annotated[list[str], meaning("What is left to do, as sentences.")]
 
 
+class StarterUpstreams(Record):
+    """The addresses of public registries that the settings have."""
+
+    upstreams: Annotated[dict[str, str], meaning("Addresses by the names of formats.")]
+
+
+@table.get("/system/starter", SYSTEM_MANAGERS, "List the addresses of public registries in the settings")
+async def list_upstreams(call: Call) -> StarterUpstreams:
+    """Of which proxies are made (bootstrap.upstreams)."""
+    given = call.services.starter_upstreams.items()
+    return StarterUpstreams(upstreams={get_format(call.services.formats, name).name: url for name, url in given})
+
+
 @table.command(
     "repo starter FORMATS...",
     rows="items",

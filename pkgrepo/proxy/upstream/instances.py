@@ -14,6 +14,7 @@ from twisted.logger import Logger
 from twisted.web.iweb import IPolicyForHTTPS
 
 from pkgrepo.concurrency.lru import Lru
+from pkgrepo.concurrency.rate_limit import RateLimit
 from pkgrepo.errors import Invalid, UpstreamMisconfigured
 from pkgrepo.model import UpstreamHealth
 from pkgrepo.outbound.addresses import AddressGuard
@@ -26,6 +27,8 @@ from pkgrepo.tls_policy import make_policy
 from .client import Shared, Upstream
 from .failures import FORBIDDEN
 
+MOST_CHECKS, CHECKS_WITHIN_S = 20, 60.0  # checks of one person in so many seconds
+UNSAVED = 0  # the id of a repository that is tried before it is saved; what its routes do is not counted
 MOST_UPSTREAMS = 1000  # in memory; each takes 3 KiB without connections
 
 log = Logger()
@@ -58,6 +61,7 @@ class Upstreams:
         self._guard = AddressGuard(settings.allow_private)
         permits = HostPermits(settings.max_connections_per_host, reactor)
         self._shared = Shared(reactor=reactor, settings=settings, permits=permits, jitter=jitter)
+        self.checks = RateLimit(MOST_CHECKS, CHECKS_WITHIN_S, reactor.seconds)  # by name of the person who asks
         self._recent: Lru[tuple[int, str], Upstream] = Lru(MOST_UPSTREAMS, Upstream.retire)
         self._unusable: dict[tuple[int, str], tuple[Route, str]] = {}  # those that no client can be made for, and why
         self._all: WeakSet[Upstream] = WeakSet()  # with those that are forgotten and still have requests
@@ -139,12 +143,14 @@ class Upstreams:
         self._recent.clear()
 
     def _make(self, repository_id: int, route: Route) -> Upstream:
-        on_traffic = partial(self._on_traffic, repository_id)
+        on_traffic: Callable[[int, float], None] = partial(self._on_traffic, repository_id)
         place = (repository_id, route.name)
         self._unusable.pop(place, None)
         try:
             authorization = self._authorize(route)
-            on_health = partial(self._on_health, repository_id, route.name)
+            on_health: Callable[[str | None], None] = partial(self._on_health, repository_id, route.name)
+            if repository_id == UNSAVED:
+                on_traffic, on_health = _forget, _forget
             ways = self._ways(route)
             made = Upstream(repository_id, route, authorization, self._shared, ways, on_traffic, on_health)
         except (Invalid, UpstreamMisconfigured) as error:
@@ -186,6 +192,10 @@ class Upstreams:
     @property
     def _server_ca_files(self) -> list[Any]:
         return [] if self._settings.ca_file is None else [self._settings.ca_file]
+
+
+def _forget(*_: object) -> None:
+    pass
 
 
 def _setting(name: str, of_route: float | None) -> str:

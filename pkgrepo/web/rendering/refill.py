@@ -61,6 +61,8 @@ def _candidates(form: str, pointer: str) -> Iterator[str]:
     names = {unescape(each): unescape(each) for each in re.findall(r'\bname="([^"]*)"', form) if each != "csrf"}
     for name, meant in re.findall(r'\bname="([^"]*)" data-for="([^"]*)"', form):
         names |= dict.fromkeys(meant.split(), name)
+    if pointer in names:
+        yield names[pointer]
     steps = pointer.strip("/").split("/")[:MOST_STEPS]
     for end in range(len(steps), 0, -1):  # what is in a value is about the field that has all of it
         for start in range(end):

@@ -162,6 +162,37 @@ async def test_a_check_asks_every_route_now(mirror: Any, upstream: Any) -> None:
         assert [(row["object"], row["outcome"]) for row in rows] == [("main/mirror", "ok")]
 
 
+async def test_a_configuration_is_tried_before_it_is_saved_with_what_is_unusual_about_its_address(
+    mirror: Any, upstream: Any
+) -> None:
+    await mirror.create()
+    upstream.serve("/-/ping", b"{}")
+    config = {"type": "Proxy", "proxy": {"routes": [{"url": f"{upstream.url}/package/", "name": "new"}]}}
+    for found in (
+        await mirror.stack.ok("POST", "/upstream/check", {"format": "npm", "config": config}),
+        await mirror.api("POST", "upstream/check", {"config": config}),
+    ):
+        [route] = found["routes"]
+        assert (route["name"], route["ok"], route["status"]) == ("new", False, 404)
+        assert route["remarks"] == ["It goes on below the address of a repository: leave out package and what follows"]
+    config["proxy"]["routes"][0]["url"] = upstream.url
+    [route] = (await mirror.stack.ok("POST", "/upstream/check", {"format": "npm", "config": config}))["routes"]
+    assert (route["ok"], route["remarks"]) == (True, [])
+    await mirror.flush()  # what is not saved is not counted
+    assert await mirror.api("GET", "upstream")
+    hosted = {"format": "npm", "config": {"type": "Hosted"}}
+    assert (await mirror.stack.api("POST", "/upstream/check", hosted)).status == 422
+
+
+async def test_a_new_proxy_is_answered_with_remarks_on_its_address(mirror: Any) -> None:
+    config = {"type": "Proxy", "proxy": {"routes": ["http://www.registry.invalid/-/all"]}}
+    body = {"name": "far", "storage": "main", "format": "npm", "config": config}
+    made = await mirror.stack.ok("POST", "/repository", body)
+    said = " ".join(made["warnings"])
+    assert all(each in said for each in ("begins with http://", "may be a web site", "goes on below"))
+    assert "begins with http://" not in " ".join((await mirror.stack.ok("GET", "/repository/main%2Ffar"))["warnings"])
+
+
 async def test_mirrors_without_a_ping_are_asked_for_their_root(mirror: Any, upstream: Any) -> None:
     await mirror.create()
     (route,) = (await mirror.api("POST", "upstream/check"))["routes"]

@@ -500,11 +500,12 @@ REFUSED = (
         "address of the server",
     ),
     (f"{NEW}?format=python&type=Hosted", "", {"name": "py", "description": "d"}, "name", "already exists"),
+    (f"{NEW}?format=python&type=Virtual", "", {"name": "v", "/members main/py": "x"}, "/members main/py", "no place"),
     (
         f"{NEW}?format=python&type=Virtual",
         "",
-        {"name": "v", "/members": "main/no"},
-        "/members",
+        {"name": "v", "/members main/py": "1", "/publish_to": "main/no"},
+        "/publish_to",
         "There is no repository",
     ),
 )
@@ -528,6 +529,70 @@ async def test_a_form_that_is_refused_shows_what_was_entered_and_which_field_is_
     assert page.html.count('id="wrong-field"') == 1
     assert "<b>The</b>" not in page.html
     assert not re.search(r"\^\[|\[A-Za-z|matching", page.text), "no sentence shows a regular expression"
+
+
+async def test_members_are_chosen_from_a_list_in_an_order(browser: Browser) -> None:
+    stack = browser.stack
+    for name in ("one", "two", "three"):
+        await stack.add_repository(name)
+    await stack.add_repository("other", format="npm")
+    await stack.add_user("ada")
+    await browser.log_in()
+    page = await browser.get(f"{NEW}?format=python&type=Virtual")
+    rows = [name for name in page.forms[NEW] if name.startswith("/members ")]
+    assert rows == ["/members main/one", "/members main/three", "/members main/two"]
+    chosen = {"/members main/three": "1", "/members main/one": "20", "/publish_to": "main/one"}
+    page = await browser.send(page, NEW, name="all", **chosen)
+    config = await stack.ok("GET", "/repository/main%2Fall/config")
+    assert (config["members"], config["publish_to"]) == (["main/three", "main/one"], "main/one")
+    settings = "/ui/repositories/main/all/settings"
+    page = await browser.get(settings)
+    assert {name: page.forms[settings][f"/members main/{name}"] for name in ("one", "two", "three")} == {
+        "three": "1",
+        "one": "2",
+        "two": "",
+    }
+    assert "/members main/all" not in page.forms[settings]
+    page = await browser.send(page, settings, **{"/members main/two": "1", "/members main/three": "3"})
+    assert (await stack.ok("GET", "/repository/main%2Fall/config"))["members"] == ["main/two", "main/one", "main/three"]
+    await stack.grant("ada", "main/all", "read", "edit")
+    await stack.add_repository("secret", visibility="private")
+    await browser.log_in("ada", OTHER_PASSWORD)
+    assert "main/secret" not in (await browser.get(settings)).html
+
+
+async def test_upstreams_are_tried_before_they_are_saved(browser: Browser) -> None:
+    stack = browser.stack
+    await stack.add_user("ada")
+    await stack.add_repository("far", config={"type": "Proxy", "proxy": {"routes": ["https://a.invalid/simple/"]}})
+    await browser.log_in()
+    page = await browser.get(f"{NEW}?format=python&type=Proxy")
+    page = await browser.send(page, NEW, name="new", test="1", **{"/proxy/routes/0/url": "http://www.b.invalid/pypi"})
+    assert page.status == 200
+    assert "b.invalid" in page.text, page.text
+    for remark in ("It begins with http://", "may be a web site", "end with /simple/ in most cases"):
+        assert remark in page.text
+    assert page.forms[NEW] | {"name": "new", "/proxy/routes/0/url": "http://www.b.invalid/pypi"} == page.forms[NEW]
+    assert (await stack.call("GET", "/api/repository/main%2Fnew")).status == 404
+    settings = "/ui/repositories/main/far/settings"
+    page = await browser.get(settings)
+    page = await browser.send(page, settings, test="1", **{"/proxy/routes/0/url": "https://c.invalid/simple/"})
+    assert (page.status, 'id="tested" role="status"' in page.html) == (200, True)
+    config = await stack.ok("GET", "/repository/main%2Ffar/config")
+    assert config["proxy"]["routes"][0]["url"] == "https://a.invalid/simple/"
+    for _ in range(30):
+        page = await browser.send(page, settings, test="1")
+    assert (page.status, "asked too often" in page.text) == (422, True)
+    body = {"format": "python", "config": config}
+    await stack.grant("ada", "main/far", "read", "edit")
+    assert (await stack.api("POST", "/upstream/check", body, who="ada")).status == 403
+    assert (
+        await stack.api("POST", "/repository/main%2Ffar/upstream/check", {"config": config}, who="ada")
+    ).status == 200
+    await stack.grant("ada", "main/far", "read", "write")
+    assert (
+        await stack.api("POST", "/repository/main%2Ffar/upstream/check", {"config": config}, who="ada")
+    ).status == 403
 
 
 async def test_each_pattern_of_a_field_of_the_api_is_known_in_words(browser: Browser) -> None:

@@ -62,7 +62,7 @@ ACCEPT: Final = (
 )
 
 ANY_PROJECT: Final = "pip"  # whose page is asked for if there is no list
-_INDEXES: Final = ("simple", "+simple", "%2bsimple")
+INDEXES: Final = ("simple", "+simple", "%2bsimple")
 
 
 def page_question(project: str) -> DocumentRequest:
@@ -104,7 +104,7 @@ def index_probes(url: str) -> Sequence[tuple[str, Sequence[int]]]:
 def indexes(url: str) -> Sequence[str]:
     """The URLs, with a slash at the end, at which the simple index of a route may be."""
     base = url.rstrip("/")
-    if base.rpartition("/")[2].lower() in _INDEXES:
+    if base.rpartition("/")[2].lower() in INDEXES:
         return [f"{base}/"]
     return [f"{base}/simple/", f"{base}/"]
 
