@@ -49,6 +49,15 @@ class Outcome(StrEnum):
     FAILED = "failed"  # an upstream failed, and there is nothing from before
 
 
+class RoleKind(StrEnum):
+    """What a member does with a version. The values are in the API."""
+
+    SERVES = "serves"
+    HIDES = "hides"  # a rule holds it back
+    SHADOWED = "shadowed"  # an earlier member serves the version
+    LACKS = "lacks"
+
+
 OUTCOMES: Mapping[type[PkgrepoError], Outcome] = {
     NameReserved: Outcome.RESERVED,
     NameRetired: Outcome.RETIRED,
@@ -100,13 +109,15 @@ class Serving:
     """
     A repository that serves the package, and what its upstream said; that is None for a hosted one.
 
-    The upstream is asked again at ``fresh_until_ms``. With ``stale`` it failed when it was asked.
+    The upstream is asked again at ``fresh_until_ms``. With ``stale`` it failed when it was asked. With ``hides_all``
+    rules hide all versions that it has.
     """
 
     repository: Repository
     document: UpstreamDocument | None = None
     fresh_until_ms: int | None = None
     stale: bool = False
+    hides_all: bool = False
 
 
 @frozen
@@ -136,8 +147,20 @@ class FoundManifest:
 
 
 @frozen
+class Role:
+    """What a repository that has the package does with the version that was asked about; ``why`` it is hidden."""
+
+    repository: Repository
+    kind: RoleKind
+    why: str = ""
+
+
+@frozen
 class Explanation:
-    """The steps and the result. ``why`` is the sentence that a client gets that is refused."""
+    """
+    The steps and the result. ``why`` is the sentence that a client gets that is refused; ``roles`` are those of the
+    repositories that have the package, for the version that was asked about.
+    """
 
     steps: Sequence[Step] = ()
     outcome: Outcome = Outcome.SERVED
@@ -145,6 +168,7 @@ class Explanation:
     serving: Sequence[Serving] = ()
     latest: Latest | None = None
     version: FoundVersion | None = None
+    roles: Sequence[Role] = ()
     file: FoundFile | None = None
     manifest: FoundManifest | None = None
 
@@ -185,6 +209,11 @@ class Explainer:
                 await self._note_unknown(trace, members, repository.view.at_ms, format_.package_of(key))
             join = partial(self._resolver.parts, members, key, format_.latest_form, trace)
             parts: Sequence[MemberParts] = await self._in_turn(repository, join, package=key)
+            serving = [
+                evolve(each, hides_all=bool(part.hidden) and not part.versions)
+                for each, part in zip(found.serving, parts, strict=True)
+            ]
+            found = evolve(found, serving=serving)
             found = evolve(found, latest=await self._pools.cpu(format_.latest, key, parts))
             if version_key is not None:
                 found = await self._with_version(repository, found, members, key, version_key)
@@ -217,12 +246,21 @@ class Explainer:
         self, repository: Repository, found: Explanation, members: Members, key: str, version_key: str
     ) -> Explanation:
         """The version of the first member that shows it, else of the first that hides it."""
-        hidden: FoundVersion | None = None
+        hidden = shown = None
+        roles = list[Role]()
         for member in members.serving:
             version = await self._find_version(member, key, version_key)
-            if version is not None and not version.hidden:
-                return evolve(found, version=version)
-            hidden = hidden or version
+            kind, why = RoleKind.LACKS, ""
+            if version is not None and version.hidden:
+                hidden, kind = hidden or version, RoleKind.HIDES
+                why = str(refusal(f"{key} {version.text}", version.verdict, repository, version.repository))
+            elif version is not None:
+                kind = RoleKind.SERVES if shown is None else RoleKind.SHADOWED
+                shown = shown or version
+            roles.append(Role(member.repository, kind, why))
+        found = evolve(found, roles=roles)
+        if shown is not None:
+            return evolve(found, version=shown)
         if hidden is None:
             raise NotFound("version", version_key)
         error = refusal(f"{key} {hidden.text}", hidden.verdict, repository, hidden.repository)

@@ -20,6 +20,7 @@ from pkgrepo.management.explanations.schema import (
     LatestRecord,
     NotKnown,
     PlatformRecord,
+    RoleRecord,
     ServingRecord,
     StepRecord,
     TrustRecord,
@@ -183,6 +184,10 @@ class _Writer:
             serving=[self._serving(each) for each in found.serving],
             latest=None if found.latest is None else self._latest(found.latest, found.serving),
             version=None if found.version is None else self._version(found.version),
+            roles=[
+                RoleRecord(repository=self._label(each.repository.path), kind=each.kind, why=each.why)
+                for each in found.roles
+            ],
             file=None if found.file is None else self._file(found.file, path),
             manifest=None if found.manifest is None else self._manifest(found.manifest),
         )
@@ -224,6 +229,7 @@ class _Writer:
     def _serving(self, member: Serving) -> ServingRecord:
         repository, document = member.repository, member.document
         record = ServingRecord(repository=self._label(repository.path), type=repository.type, stale=member.stale)
+        record.hides_all = member.hides_all
         record.fresh_until = _time(member.fresh_until_ms)
         if document is not None:
             record.route = document.route

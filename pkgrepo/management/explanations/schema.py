@@ -18,7 +18,7 @@ from pkgrepo.management.api.fields import (
 )
 from pkgrepo.management.api.schema import Record
 from pkgrepo.model.structs import meaning
-from pkgrepo.proxy.explaining import Outcome
+from pkgrepo.proxy.explaining import Outcome, RoleKind
 from pkgrepo.proxy.format import LatestReason
 from pkgrepo.proxy.trace import StepKind
 from pkgrepo.repositories.policy.trust import Trust
@@ -82,6 +82,7 @@ class ServingRecord(Record):
     ] = None
     fresh_until: Annotated[datetime | None, meaning("When the upstream is asked again; null for a hosted one.")] = None
     stale: Annotated[bool, meaning("Whether an upstream failed, and its kept answer is used.")] = False
+    hides_all: Annotated[bool, meaning("Whether rules hide all versions that it has.")] = False
 
 
 class LatestRecord(Record):
@@ -198,6 +199,18 @@ class ExplainedManifest(Record):
     platforms: Annotated[list[PlatformRecord], meaning("The platforms of an index, at most 100.")]
 
 
+class RoleRecord(Record):
+    """
+    What a repository that has the package does with the version that was asked about.
+
+    serves; hides: a rule holds it back, and why says which; shadowed: an earlier repository serves it; lacks.
+    """
+
+    repository: RepositoryPath
+    kind: Annotated[RoleKind, meaning("serves, hides, shadowed or lacks.")]
+    why: Annotated[str, meaning("Why it is hidden; empty otherwise.")]
+
+
 class ExplanationRecord(Record):
     """What a client gets under the name of a package, and how that was decided; sentence says it for people."""
 
@@ -211,6 +224,7 @@ class ExplanationRecord(Record):
         LatestRecord | None, meaning("The version that clients take for the latest; null without any.")
     ] = None
     version: Annotated[ExplainedVersion | None, meaning("The version that was asked about; null without one.")] = None
+    roles: Annotated[list[RoleRecord], meaning("What each repository of serving does with that version.")] = []
     file: Annotated[ExplainedFile | None, meaning("The file that was asked about; null without one.")] = None
     manifest: Annotated[ExplainedManifest | None, meaning("The manifest that was asked about; null without one.")] = (
         None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from itertools import groupby
 from typing import Any, Final
 
 from attrs import frozen
@@ -219,7 +218,9 @@ async def show_explanation(visit: Visit) -> Response:
             found = await visit.api("GET", "/explain", query={"repository": visit.at["repository"], **asked})
         except (Invalid, NotFound) as refused:
             status, visit.error = (422 if isinstance(refused, Invalid) else 404), str(refused)
-    steps = () if found is None else groupby(found.steps, key=lambda step: step.repository)
+    groups: dict[str, list[Any]] = {}
+    for step in () if found is None else found.steps:
+        groups.setdefault(step.repository, []).append(step)
     return visit.page(
         "repositories/explain.html",
         status=status,
@@ -227,9 +228,26 @@ async def show_explanation(visit: Visit) -> Response:
         tab="explain",
         asked=asked,
         found=found,
-        groups=[(place, list(each)) for place, each in steps],
+        groups=list(groups.items()),
         signs=STEP_SIGNS,
+        **_roles(found),
     )
+
+
+def _roles(found: Any) -> dict[str, Any]:
+    """
+    What each repository does: its kind of role by name, why it hides a version, and those that serve what was asked.
+
+    Without a version, one that hides all that it has holds the package back.
+    """
+    if found is None:
+        return {"roles": {}, "why": {}, "serves": ()}
+    if found.roles:
+        roles = {each.repository: each.kind for each in found.roles}
+        return {"roles": roles, "why": {each.repository: each.why for each in found.roles}, "serves": ()}
+    roles = {each.repository: "hides" for each in found.serving if each.hides_all}
+    serves = [each.repository for each in found.serving if found.outcome == "served" and not each.hides_all]
+    return {"roles": roles, "why": {}, "serves": serves}
 
 
 @pages.get(f"{REPOSITORY}/contents/<path:path>")

@@ -54,6 +54,7 @@ _LANGUAGES: Final = frozenset(
         *("typescript", "xml", "yaml", "yml"),
     ]
 )
+_TASK: Final = re.compile(r"(<li>\n?(?:<p>)?)\[([ xX])\] ")  # GitHub Flavored Markdown, section 5.3
 _INDENTED: Final = re.compile(r"^(?:  |\t|[-=~*#+]{3})|\S {3}", re.MULTILINE)
 _BLANK_LINES: Final = re.compile(r"\n\s*\n")
 _ENDINGS: Final = {
@@ -170,7 +171,7 @@ def _render(text: str, media_type: str) -> str | None:
     try:
         match media_type:
             case "text/markdown":
-                return str(_markdown().render(text))
+                return _TASK.sub(_box, str(_markdown().render(text)))
             case "text/x-rst":
                 return _structured_text(text)
             case _:
@@ -196,6 +197,10 @@ def _markdown() -> MarkdownIt:
     markdown = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
     markdown.add_render_rule("image", _link_to_image)
     return markdown
+
+
+def _box(task: re.Match[str]) -> str:
+    return f'{task[1]}<span class="tsk">{"☐" if task[2] == " " else "☑"}</span> '
 
 
 def _link_to_image(_renderer: Any, tokens: Sequence[Token], index: int, _options: Any, _environment: Any) -> str:

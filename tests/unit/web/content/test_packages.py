@@ -256,3 +256,30 @@ async def test_an_image_shows_what_it_is_made_of(browser: Browser) -> None:
     assert "MIT" in page.text
     assert "Acme" in page.text
     assert "https://git.example/app" in page.links
+
+
+async def test_each_member_says_what_it_does_with_a_version(browser: Browser) -> None:
+    stack = browser.stack
+    for name in ("one", "two", "three"):
+        await stack.add_repository(name)
+    for name, version in (("one", "1.0"), ("two", "1.0"), ("two", "2.0"), ("three", "2.0")):
+        await stack.publish(f"main/{name}", "demo", version)
+    config = {"type": "Virtual", "members": ["main/one", "main/two", "main/three"], "policy": {"merge_names": ["demo"]}}
+    await stack.add_repository("all", config=config)
+    block = {"repository": "main/two", "package": "demo", "versions": "2.0", "reason": "bad"}
+    await stack.ok("POST", "/policy/blocks", block)
+    for version, roles, served in (
+        ("1.0", ["serves", "shadowed", "lacks"], True),
+        ("2.0", ["lacks", "hides", "serves"], True),
+    ):
+        found = await stack.ok("GET", f"/explain?repository=main/all&package=demo&version={version}")
+        assert [each["kind"] for each in found["roles"]] == roles
+        assert (found["outcome"] == "served") is served
+    assert "bad" in next(each["why"] for each in found["roles"] if each["kind"] == "hides")
+    await stack.ok("POST", "/policy/blocks", block | {"repository": "main/three"})
+    await browser.log_in()
+    page = await browser.get("/ui/repositories/main/all/explain?package=demo&version=2.0")
+    assert ("serves it" in page.text, page.html.count("holds it back")) == (False, 2)
+    assert 'class="panel chosen"' not in page.html
+    page = await browser.get("/ui/repositories/main/all/explain?package=demo")
+    assert (page.text.count("serves it"), page.html.count("holds it back")) == (2, 1)  # three has 2.0 alone
