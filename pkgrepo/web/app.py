@@ -150,6 +150,8 @@ class WebApp:
             visit.identity = await self._access.session_identity(request, secret)
         if visit.identity.anonymous and not route.open:
             raise Refusal(403, OLD_FORM, "forbidden")
+        if form.text("ask") and not form.flag("sure"):  # without scripts a page asks
+            return _ask(visit, route, form)
         try:
             answer = await route.handler(visit, form if parts is None else parts)
         except route.refused as error:
@@ -158,6 +160,13 @@ class WebApp:
             visit.error, visit.sent, visit.wrong = sentence_of(error), form, field_of(error, form)
             return await route.page(visit)
         return visit.redirect(route.then) if answer is None else answer
+
+
+def _ask(visit: Visit, route: PageRoute, form: Form) -> Response:
+    """Ask whether a form is to be sent, which says its question as ``ask``."""
+    fields = [(name, value) for name, values in form.fields.items() if name != "csrf" for value in values]
+    back = f"/ui{visit.filled(route.then)}" if route.then and "<made" not in route.then else "/ui/"
+    return visit.page("sure.html", question=form.text("ask"), fields=fields, back=back)
 
 
 async def _run(visit: Visit, route: PageRoute) -> Response:

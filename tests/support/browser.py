@@ -122,7 +122,8 @@ class Browser:
 
     async def send(self, page: Page, action: str, **fields: Any) -> Page:
         """Send a form of a page with these values, and show where it leads."""
-        reply = await self.raw("POST", action, page.forms[action] | fields)
+        sure = {"sure": "1"} if "ask" in page.forms[action] else {}  # what a form asks first is answered
+        reply = await self.raw("POST", action, page.forms[action] | sure | fields)
         if reply.status == 303:
             return await self.get(reply.headers["location"].removeprefix(BASE))
         return self._page(reply)

@@ -41,6 +41,12 @@ EDITOR: Final = RuleEditor(
         "unused": {"name": "unused", "keep": {"downloaded_within_days": 365, "newer_than_days": 365}},
     },
     dict,
+    first=("/name", "/keep/last", "/keep/newer_than_days", "/keep/downloaded_within_days", "/action"),
+    about={
+        "old versions": "the last five stay, and what is young or was downloaded of late",
+        "prereleases": "of those before a release the last three stay, and what is young",
+        "unused": "what was not downloaded for a year goes",
+    },
 )
 
 pages = PageTable()

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import Factory, evolve, frozen
 
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.http.responses import Response
@@ -42,12 +42,33 @@ class RuleRow:
 
 @frozen
 class RuleForm:
-    """What the form of one rule shows: ``chosen`` is the rule that it changes, empty for a new one."""
+    """
+    What the form of one rule shows: ``chosen`` is the rule that it changes, empty for a new one.
+
+    ``further`` fields are folded. ``examples`` are pairs of a name and a sentence, ``example`` that of a new rule.
+    """
 
     chosen: str
     fields: Sequence[Field]
-    examples: Sequence[str]
+    further: Sequence[Field]
+    examples: Sequence[tuple[str, str]]
+    example: str
     open: bool
+
+
+def _split(fields: Sequence[Field], first: Sequence[str]) -> tuple[list[Field], list[Field]]:
+    """The fields that are asked ``first``, in this order, and the others; a group is split by its fields."""
+    if not first:
+        return list(fields), []
+    every = {each.name: each for each in (*fields, *(child for group in fields for child in group.children))}
+    rest = []
+    for each in fields:
+        if each.kind == "group":
+            children = [child for child in each.children if child.name not in first]
+            rest += [evolve(each, children=children)] if children else []
+        elif each.name not in first:
+            rest.append(each)
+    return [every[name] for name in first], rest
 
 
 def _row(fields: Sequence[Field]) -> RuleRow:
@@ -67,12 +88,15 @@ class RuleEditor:
     """
     The forms of lists of rules: the ``schema`` of one, and ``examples`` that the form of a new one suggests.
 
-    ``kind`` is what all of them are as JSON, ``list`` or ``dict``.
+    ``kind`` is what all of them are as JSON, ``list`` or ``dict``. ``first`` are the names of fields that are asked
+    first, all if there are none; ``about`` has a sentence about an example.
     """
 
     schema: Mapping[str, Any]
     examples: Mapping[str, Rule]
     kind: type
+    first: tuple[str, ...] = ()
+    about: Mapping[str, str] = Factory(dict)
 
     def mount(
         self,
@@ -115,13 +139,16 @@ class RuleEditor:
         if sent:
             with suppress(Invalid):  # the page says so
                 value = object_from(self.schema, visit.sent)
+        first, further = _split(object_fields(self.schema, value), self.first)
         shown = rules if self.kind is list else whole or {"rules": []}
         return {
             "stored": [_row(object_fields(self.schema, each)) for each in rules],
             "form": RuleForm(
                 chosen=chosen,
-                fields=object_fields(self.schema, value),
-                examples=list(self.examples),
+                fields=first,
+                further=further,
+                examples=[(each, self.about.get(each, "")) for each in self.examples],
+                example=visit.query("example") if example else "",
                 open=bool(chosen or example or sent),
             ),
             "text": visit.sent.secret("rules") if text_sent else json.dumps(shown, indent=2, ensure_ascii=False),

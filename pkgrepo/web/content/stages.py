@@ -13,7 +13,7 @@ FILTERS: Final = ("repository", "state", "cursor")
 STAGES: Final = "/admin/stages"
 STAGE: Final = f"{STAGES}/<id>"
 OF_REPOSITORY: Final = "/repositories/<storage>/<name>/stages"
-MOST_OPEN: Final = 30  # stages that are looked at for what waits
+MOST_OPEN: Final = 30  # stages of a page that are looked at for what waits
 STATES: Final = ("open", "approved", "rejected", "expired")
 
 pages = PageTable()
@@ -54,11 +54,12 @@ async def list_of_repository(visit: Visit) -> Response:
 @pages.get("/waiting")
 async def show_waiting(visit: Visit) -> Response:
     """What waits for a decision that the visitor may make: stages, and versions in quarantine."""
-    found = await visit.api("GET", "/stages", query={"state": "open", "limit": MOST_OPEN})
+    more = {"cursor": visit.query("stages")} if visit.query("stages") else {}
+    found = await visit.api("GET", "/stages", query={"state": "open", "limit": MOST_OPEN, **more})
     stages = [await visit.api("GET", "/stages/<id>", {"id": each.id}) for each in found.items if each.items]
     own = [each for each in stages if each.may_approve]
     held = await visit.api("GET", "/policy/quarantine", query=visit.asked("cursor", limit=PER_PAGE))
-    return visit.page("home/waiting.html", rows=own, others=len(stages) - len(own), held=held)
+    return visit.page("home/waiting.html", rows=own, others=len(stages) - len(own), held=held, more=found.next)
 
 
 pages.operation(

@@ -41,6 +41,7 @@ _TYPES: Final = {
 _SCRIPT_TEXT: Final = re.compile(r"\btranslated\(\"([^\"\\]+)\"")
 ICONS: Final = "icons.svg"
 STYLE: Final = "style.css"
+_ASKING: Final = re.compile(r'(<form\b[^>]*\bdata-confirm="([^"]*)"[^>]*>)')  # see WebApp._form
 HTML: Final = "text/html; charset=utf-8"
 POLICY: Final = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
@@ -208,6 +209,7 @@ class PageRenderer:
     ) -> Response:
         """A page for a request, after a ``change`` of its text; ``status`` is a variable of every template."""
         text = self._environment(language).get_template(template).render(status=status, **values)
+        text = _ASKING.sub(r'\1<input type="hidden" name="ask" value="\2">', text)
         if change is not None:
             text = change(text)
         document = render(HTML, text.encode("utf-8", "replace"), 0)

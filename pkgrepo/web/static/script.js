@@ -89,7 +89,10 @@ for (const input of document.querySelectorAll("input[data-fragment]")) {
 }
 
 for (const form of document.querySelectorAll("form[data-confirm]")) {
-  form.addEventListener("submit", (event) => { if (!confirm(form.dataset.confirm)) event.preventDefault(); });
+  form.addEventListener("submit", (event) => { 
+    if (!confirm(form.dataset.confirm)) event.preventDefault();
+    else form.append(element("input", { type: "hidden", name: "sure", value: "1" })); // else a page asks
+  });
 }
 
 // Files are checked, sent one after another with their progress, and what the page of the answer says is shown here.

@@ -16,7 +16,7 @@ from tests.support.container_clients import ADMIN
 from tests.support.http_client import HttpClient
 from tests.support.server_process import running
 
-WIDTHS = (390, 1024, 1440)  # pixels: a telephone, a small window, a large one
+WIDTHS = (390, 810, 1024, 1440)  # pixels: a telephone, a tablet, a small window, a large one
 CHECKED = ((False, 1280), (False, 390), (True, 390), (True, 1280))  # dark or not, and the width, for axe-core
 TEXTS = """
 const texts = document.createTreeWalker(document.querySelector("body"), NodeFilter.SHOW_TEXT), found = [];

@@ -531,6 +531,22 @@ async def test_a_form_that_is_refused_shows_what_was_entered_and_which_field_is_
     assert not re.search(r"\^\[|\[A-Za-z|matching", page.text), "no sentence shows a regular expression"
 
 
+async def test_what_cannot_be_taken_back_is_asked_first_also_without_scripts(browser: Browser) -> None:
+    await browser.stack.add_repository("py")
+    block = {"repository": "main/py", "package": "demo", "reason": "bad"}
+    made = await browser.stack.ok("POST", "/policy/blocks", block)
+    await browser.log_in()
+    action = f"/ui/admin/policy/blocks/{made['id']}/remove"
+    page = await browser.send(await browser.get("/ui/admin/policy"), action, sure="")
+    assert "Remove the block of demo?" in page.text
+    assert "/ui/admin/policy" in page.links
+    assert len(await browser.stack.ok("GET", "/policy/blocks")) == 1
+    page = await browser.send(page, action, ask="<script>", sure="")
+    assert "<script>alert" not in page.html
+    await browser.send(page, action)
+    assert await browser.stack.ok("GET", "/policy/blocks") == []
+
+
 async def test_members_are_chosen_from_a_list_in_an_order(browser: Browser) -> None:
     stack = browser.stack
     for name in ("one", "two", "three"):
