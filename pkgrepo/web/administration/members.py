@@ -13,6 +13,7 @@ from typing import Any, Final
 from attrs import evolve
 
 from pkgrepo.errors import Invalid
+from pkgrepo.web.rendering.languages import marked, said
 from pkgrepo.web.visits import Form, Visit
 
 from .schema_fields import Field
@@ -39,7 +40,7 @@ async def with_choices(visit: Visit, fields: Sequence[Field], format_: str, own:
             found.append(evolve(each, kind="members", children=_rows(visit.sent, each, others)))
         elif each.name in TARGETS:
             known = [each.value] if each.value and each.value not in hosted else []
-            choices = [("", "nowhere"), *((path, path) for path in (*hosted, *known))]
+            choices = [("", marked("nowhere")), *((path, path) for path in (*hosted, *known))]
             found.append(evolve(each, kind="choice", choices=choices, value=each.value or ""))
         else:
             found.append(each)
@@ -72,7 +73,7 @@ def with_members(form: Form) -> Form:
     places = []
     for path, text in rows:
         if text and not (text.isascii() and text.isdigit() and len(text) < 6):
-            raise Invalid(f"{text!r} is no place in order, such as 1 or 2", f"{prefix}{path}")
+            raise Invalid(said("%(text)s is no place in order, such as 1 or 2", text=repr(text)), f"{prefix}{path}")
         if text:
             places.append((int(text), path))
     lines = "\n".join(path for _, path in sorted(places, key=lambda each: each[0]))

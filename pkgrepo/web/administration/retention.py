@@ -12,6 +12,7 @@ import msgspec
 from pkgrepo.display import without_blanks
 from pkgrepo.http.responses import Response
 from pkgrepo.repositories.configuration import Retention, RetentionRule
+from pkgrepo.web.rendering.languages import marked
 from pkgrepo.web.tables import REFUSED, PageTable
 from pkgrepo.web.visits import Form, Visit
 
@@ -43,9 +44,9 @@ EDITOR: Final = RuleEditor(
     dict,
     first=("/name", "/keep/last", "/keep/newer_than_days", "/keep/downloaded_within_days", "/action"),
     about={
-        "old versions": "the last five stay, and what is young or was downloaded of late",
-        "prereleases": "of those before a release the last three stay, and what is young",
-        "unused": "what was not downloaded for a year goes",
+        "old versions": marked("the last five stay, and what is young or was downloaded of late"),
+        "prereleases": marked("of those before a release the last three stay, and what is young"),
+        "unused": marked("what was not downloaded for a year goes"),
     },
 )
 
