@@ -120,7 +120,7 @@ def locked(text: str) -> Iterator[Locked]:
     """The dependencies in the text of ``requirements.txt``."""
     starts = [*_LOCKED.finditer(text)]
     ends = [each.start() for each in starts[1:]] + [len(text)]
-    for each, end in zip(starts, ends, strict=True):
+    for each, end in zip(starts, ends, strict=False):  # without any start there is one end
         yield Locked(each[1], each[2], tuple(_HASH.findall(text[each.end() : end])))
 
 
