@@ -8,6 +8,7 @@ installed from the public registries, whose addresses are those of the configura
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -82,7 +83,7 @@ HOSTED: Final = "/ui/repositories/main/"
 SHOTS: Final[Mapping[str, Shot]] = {
     "home": Shot("/ui/?sort=-downloads", 900),
     "package": Shot("/ui/repositories/main/pypi-hosted/packages/billing-client"),
-    "difference": Shot(f"{HOSTED}npm-hosted/packages/@acme%2Fui/difference?before=11.4.0&after=12.0.0", 700),
+    "difference": Shot(f"{HOSTED}npm-hosted/packages/@acme%2Fui/difference?before=11.4.0&after=12.0.0", 860),
     "image": Shot("/ui/repositories/main/images-hosted/packages/checkout/versions/v4"),
     "administration": Shot("/ui/admin", 650),
     "stage": Shot("/ui/admin/stages/{stage}", 640),
@@ -174,7 +175,11 @@ def prepare(wire: HttpClient) -> str:
     ]
     for name in ("npm-proxy", "pypi-proxy"):
         ok(wire.post_json(f"/api/repository/main%2F{name}/config/policy", {"rules": rules}, "PATCH"))
-    wire.get("/repositories/main/npm-proxy/core-js")
+    for _ in range(100):  # what waits is noted a moment after it was asked for
+        wire.get("/repositories/main/npm-proxy/core-js")
+        if "core-js" in wire.get("/api/policy/quarantine").text:
+            break
+        time.sleep(0.1)
     stage = ok(wire.post_json("/api/repository/main%2Fpypi-hosted/stages", {"description": "the autumn release"})).json
     for name, version in (("acme-ledger", "3.3.0"), ("billing-client", "2.2.0")):
         filename, data = make_wheel(name, version, pad=40_000)
