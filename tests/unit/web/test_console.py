@@ -128,6 +128,8 @@ async def test_text_of_others_is_shown_as_text(browser: Browser) -> None:
         assert page.status == 200
         assert "<script>alert" not in page.html
         assert "script-src 'self'" in page.headers["content-security-policy"]
+        assert "frame-ancestors 'none'; base-uri 'none'" in page.headers["content-security-policy"]
+        assert (page.headers["referrer-policy"], page.headers["cache-control"]) == ("same-origin", "no-store")
 
 
 async def test_packages_are_found_and_listed_with_the_set_up(browser: Browser) -> None:

@@ -38,6 +38,8 @@ async def test_an_unknown_address_and_a_wrong_method_are_problems_too(stack: Sta
     reply = await stack.api("PUT", "/info", {})
     assert (reply.status, reply.headers["allow"]) == (405, "GET, HEAD")
     assert reply.json["type"].endswith("/problems/method_not_allowed")
+    for path in ("/api/info", "/ui/", "/"):  # nor does any page send back what it was asked, as TRACE would
+        assert (await stack.call("TRACE", path)).status == 405
 
 
 async def test_no_credentials_get_a_challenge(stack: Stack) -> None:
