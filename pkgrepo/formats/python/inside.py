@@ -107,7 +107,9 @@ WHEEL: Final = Signs(
         (re.compile(r"^[^/]+\.data/scripts/."), "executable"),
     ],
     texts=[(re.compile(r"^[^/]+\.(?:dist|egg)-info/METADATA$"), _read)],
-    top=re.compile(_WHEEL),
+    top=re.compile(
+        r"^[^/]+\.data/(?:purelib|platlib)/|^[^/]+(?=\.data/)"
+    ),  # the names of such folders have the version
     licences=licence_files(r"^[^/]+\.(?:dist|egg)-info/(?:licen[sc]es?/)?"),
 )
 SOURCES: Final = Signs(

@@ -124,7 +124,7 @@ class OwnFactsOfFiles:
         """
         about = partial(_of_entry, remote)
         left = _is_left(judge, remote, largest)
-        inside = frozenset[Datum]() if left else await self._inside_wanted(judge, about)
+        inside = frozenset[Datum]() if left else await self._inside_wanted(_without_place(judge, remote), about)
         read = partial(self._of_listed, judge, remote, inside, digests=digests, largest=largest)
         if "differs" not in inside:
             return await read()
@@ -178,7 +178,8 @@ class OwnFactsOfFiles:
             found = await self._find(judge, path)
             if isinstance(found, RemoteFile):
                 file = await self._fetching.finish(found)
-                facts, names = await _of_entry(found, judge), [_name_of(found), f"sha256:{file.sha256}"]
+                facts, names = await _of_entry(found, judge), strong_names(found.source.digests)
+                names += [f"sha256:{file.sha256}"]  # a place may have another file by now
             elif found is not None:
                 file, facts = found, await self._of_stored(found, judge)
                 names = strong_names({**file.digests, "sha256": file.sha256})
@@ -470,6 +471,14 @@ async def _of_entry(remote: RemoteFile, judge: Judge) -> Facts:
 
 def _name_of(remote: RemoteFile) -> str:
     return name_of(remote.source.digests, place_of(remote.repository.id, remote.source.path))
+
+
+def _without_place(judge: Judge, remote: RemoteFile) -> Judge:
+    """The judge without what is known of a file by its place alone, in which another one may be by now."""
+    if strong_names(remote.source.digests):
+        return judge
+    place = place_of(remote.repository.id, remote.source.path)
+    return evolve(judge, facts={name: facts for name, facts in judge.facts.items() if name != place})
 
 
 def _unnamed(file: File) -> bool:

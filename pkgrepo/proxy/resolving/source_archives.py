@@ -8,7 +8,7 @@ an archive of one of its tags   what of the file that does not explain; noted fo
 no tag (404, 410)               that: noted for ``ABSENT_MS``, of an older version for ``LATER_MS``
 no address for the host         that: it is not noted, since the configuration says it
 another response, no response,  nothing: ``missing`` decides. What is no archive, or more than its limits allow, is not
-no archive that can be read     asked for again for ``RETRY_MS``
+no archive that can be read     asked for again for ``RETRY_MS``, nor one that does not come to its end
 ==============================  ====================================================================================
 
 An archive is asked for without credentials, at the addresses that the configuration gives, with the guard, the proxies
@@ -34,7 +34,7 @@ from pkgrepo.errors import Invalid, UpstreamFailed
 from pkgrepo.failure_log import FailureLog
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import File, ReadLimits
-from pkgrepo.outbound.urls import parse_url
+from pkgrepo.outbound.urls import parse_url, resolve_reference
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.response import UpstreamResponse
 from pkgrepo.proxy.upstream.routes import Route
@@ -153,8 +153,8 @@ class SourceArchives:
             return None
         if now_ms < (self._failed.get(url) or 0):
             raise Invalid("it was no archive that can be read a few minutes ago")
-        target = parse_url(url)
-        route = Route(name=f"archives of {target.host}", target=target)
+        root = resolve_reference(parse_url(url), "/")  # its connections, health and limits are those of the host
+        route = Route(name=f"archives of {root.host}:{root.port}", target=root)
         limits = ReadLimits(LARGEST, LONGEST_S)
         async with self._upstreams.of(0, route).open("GET", url, limits=limits, subject=url) as response:
             if response.status in _ABSENT:
@@ -166,8 +166,8 @@ class SourceArchives:
             try:
                 await self._receive(response, file)
                 found: frozenset[bytes] = await self._inside(_digests_in, file)
-            except Invalid:
-                self._failed.put(url, now_ms + RETRY_MS)
+            except (Invalid, UpstreamFailed):
+                self._failed.put(url, self._clock.now_ms() + RETRY_MS)
                 raise
             finally:
                 await self._disk(file.close)

@@ -15,6 +15,8 @@ from pkgrepo.outbound.urls import parse_url
 
 _PLACES: Final = ("{owner}", "{repo}", "{tag}")
 _BRACES: Final = re.compile(r"[{}]")
+_COMMIT: Final = re.compile(r"[0-9a-f]{4,64}", re.IGNORECASE)  # git takes four digits for the name of a commit
+_TAGS: Final = "refs/tags/{tag}"
 _ODD: Final = frozenset({"", ".", ".."})  # parts of a path that have another meaning
 
 
@@ -61,8 +63,21 @@ class ArchiveAddresses:
 
 
 def with_tag(address: str, tag: str) -> str:
-    """The address of the archive of a tag; empty if the name of the tag would change more than its place."""
-    return "" if _ODD & {*tag.split("/")} else address.replace("{tag}", quote(tag, safe="/@"))
+    """
+    The address of the archive of a tag; empty if there can be none.
+
+    That is so where the name of the tag would change more than its place, or makes no URL. One that may as well be the
+    beginning of a commit's name is asked for below ``refs/tags/`` alone: hosts find commits of forks, too, and who
+    publishes a version may choose its number.
+    """
+    if _ODD & {*tag.split("/")} or (_COMMIT.fullmatch(tag) and _TAGS not in address):
+        return ""
+    url = address.replace("{tag}", quote(tag, safe="/@"))
+    try:
+        parse_url(url)
+    except ValueError:  # it is too long
+        return ""
+    return url
 
 
 NO_ARCHIVES: Final = ArchiveAddresses()

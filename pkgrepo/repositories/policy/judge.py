@@ -30,6 +30,7 @@ from pkgrepo.storage.catalog.file_facts import (
     attested_name,
     dependency_name,
     explained_name,
+    is_strong,
     names_of,
     place_of,
     strong_names,
@@ -279,7 +280,8 @@ class Judge:
         told = frozenset[Datum]().union(*(_told(each) for each in known))
         for each in known:
             facts = with_own(facts, each if digests else msgspec.structs.replace(each, digests=()))
-        facts = self._with_source(facts, names) if self.asks_sources else facts
+        if self.asks_sources:  # of a file without an announced digest by that of what was read
+            facts = self._with_source(facts, [*names, *(digest for each in known for digest in each.digests)])
         return facts if self.own <= told else evolve(facts, unread=self.own - told)
 
     def _with_source(self, facts: Facts, names: Sequence[str]) -> Facts:
@@ -290,7 +292,7 @@ class Judge:
         if not address:
             return evolve(facts, explained=NO_SOURCE)
         version = next(iter(facts.versions), "")
-        named = (self.facts.get(explained_name(each, version)) for each in names)
+        named = (self.facts.get(explained_name(each, version)) for each in dict.fromkeys(names) if is_strong(each))
         known = (each.explained for each in named if each is not None)
         holding = (each for each in known if each is not None and each.holds(address, self.now_ms))
         return evolve(facts, explained=next(holding, None))

@@ -101,6 +101,11 @@ def strong_names(digests: Mapping[str, str]) -> list[str]:
     return [f"{each}:{digests[each].lower()}" for each in STRONG if each in digests]
 
 
+def is_strong(name: str) -> bool:
+    """Whether a name is that of the same bytes for ever."""
+    return name.partition(":")[0] in STRONG
+
+
 def place_of(repository_id: int, path: str) -> str:
     """The name of a file, or of a version, that is known by its place in a repository alone."""
     return f"{repository_id}:{path}"

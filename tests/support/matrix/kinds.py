@@ -107,6 +107,12 @@ RULES = (
         _bad,
         lambda each: each.looked_into or _has_pth(each),
     ),
+    RuleKind(
+        "unexplained",
+        lambda *_: {"differs": ["unexplained"]},
+        _bad,
+        lambda each: each.format in ("npm", "python"),
+    ),
     RuleKind("trust_fell", lambda *_: {"trust": "fell"}, _bad, lambda each: each.format in ("npm", "python", "ruby")),
     RuleKind("later", lambda *_: {"published_after": "2000-01-01T00:00:00Z"}, _every),
     RuleKind("age", lambda *_: {"age_days": 7}, _every),

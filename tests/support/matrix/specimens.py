@@ -26,6 +26,7 @@ from tests.support.maven_files import make_pom
 from tests.support.npm_packages import make_bundle, make_manifest, make_publish, make_tarball
 from tests.support.python_packages import make_sdist, make_wheel
 from tests.support.sigstore import FakeSigstore
+from tests.support.tarballs import make_tar_gz
 from tests.support.upload_forms import attestations, twine
 
 GOOD, BAD = "1.0.333", "1.1.666"  # versions whose texts are in documents only where they mean these versions
@@ -128,6 +129,11 @@ def _unpacked(body: bytes) -> bytes:
 SHARD = "shard of "  # begins a document that is found through an index
 
 
+# The repository of all specimens that name one; the host has a tag of the good version alone.
+SOURCE_HOST = "git.example.com"
+SOURCE = f"https://{SOURCE_HOST}/acme/evil-tool"
+SOURCE_ARCHIVE = f"acme/evil-tool/v{GOOD}.tar.gz", make_tar_gz({"evil-tool/none.of.them": b"x"})
+
 # npm
 
 NPM_NAME = "@acme/evil-tool"
@@ -136,7 +142,11 @@ NPM_FILES = {
         NPM_NAME,
         version,
         manifest=make_manifest(
-            NPM_NAME, version, license=LICENCES[version], **({"scripts": {"install": "x"}} if version == BAD else {})
+            NPM_NAME,
+            version,
+            license=LICENCES[version],
+            repository=SOURCE,
+            **({"scripts": {"install": "x"}} if version == BAD else {}),
         ),
     )
     for version in (GOOD, BAD)
@@ -183,11 +193,14 @@ NPM = Specimen(
 # Python
 
 STARTED = {GOOD: {}, BAD: {"evil_tool.pth": b"import evil_tool\n"}}  # with Python
+PYTHON_FIELDS = {
+    version: [("License", licence), ("Project-URL", f"Source, {SOURCE}")] for version, licence in LICENCES.items()
+}
 WHEELS = {
-    version: make_wheel("evil-tool", version, fields=[("License", LICENCES[version])], extra_files=STARTED[version])
+    version: make_wheel("evil-tool", version, fields=PYTHON_FIELDS[version], extra_files=STARTED[version])
     for version in LICENCES
 }
-SDISTS = {version: make_sdist("evil-tool", version, fields=[("License", LICENCES[version])]) for version in LICENCES}
+SDISTS = {version: make_sdist("evil-tool", version, fields=PYTHON_FIELDS[version]) for version in LICENCES}
 
 
 async def _publish_python(send: Send) -> None:
@@ -262,7 +275,10 @@ CHANNEL = evolve(
     held="",
     newest=("/conda/noarch/current_repodata.json",),
     kinds=("hosted", "around"),
-    read_late=("contents", "pth", "differs", "licence_differs", "licences_inside", "no_provenance", "trust_fell"),
+    read_late=(
+        *("contents", "pth", "differs", "licence_differs", "unexplained", "licences_inside"),
+        *("no_provenance", "trust_fell"),
+    ),
 )
 
 # Ruby

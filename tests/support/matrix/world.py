@@ -14,7 +14,7 @@ from attrs import define, field
 
 from tests.support.inprocess_server import RunningServer, no_failures, server_config
 from tests.support.matrix.clock import CLOCK
-from tests.support.matrix.specimens import BAD, SIGSTORE, SPECIMENS, Specimen
+from tests.support.matrix.specimens import BAD, SIGSTORE, SOURCE_ARCHIVE, SOURCE_HOST, SPECIMENS, Specimen
 from tests.support.memory_server import Reply, Stack
 from tests.support.osv_records import affected, record, since, write_folder
 
@@ -119,9 +119,15 @@ async def matrix_world(folder: Path, *, block_malware: bool = False) -> AsyncIte
         root.write_bytes(SIGSTORE.root_text)
         trusted = {"auth__trusted_root": str(root)}
         upstream = RunningServer(server_config(folder / "upstream", **trusted))
-        given = {"advisories__source": str(source), "advisories__block_malware": block_malware, **trusted}
-        stack = Stack(folder / "front", proxy__allow_private=["127.0.0.1"], **given)
+        given: dict[str, Any] = {
+            "advisories__source": str(source),
+            "advisories__block_malware": block_malware,
+            **trusted,
+        }
         await upstream.start()
+        archives = {SOURCE_HOST: f"{upstream.url}/repositories/main/archives/{{owner}}/{{repo}}/{{tag}}.tar.gz"}
+        given |= {"proxy__allow_private": ["127.0.0.1"], "proxy__source_archives": archives}
+        stack = Stack(folder / "front", **given)
         await stack.start()
         try:
             world = MatrixWorld(stack, upstream)
@@ -143,15 +149,18 @@ async def _fill(upstream: RunningServer) -> None:
         text = await reply.content()
         assert reply.code in (200, 201), (path, reply.code, text)
 
-    for each in SPECIMENS:
+    for name, format in [("archives", "raw"), *((f"{each.format}-own", each.format) for each in SPECIMENS)]:
         settings = {
-            "name": f"{each.format}-own",
+            "name": name,
             "storage": "main",
-            "format": each.format,
+            "format": format,
             "visibility": "public",
             "config": {"type": "Hosted"},
         }
         await post("POST", "/api/repository", json.dumps(settings).encode(), "application/json")
+    path, archive = SOURCE_ARCHIVE
+    await post("PUT", f"/repositories/main/archives/{path}", archive, "application/gzip")
+    for each in SPECIMENS:
 
         async def send(method: str, path: str, body: bytes, media_type: str, each: Specimen = each) -> None:
             await post(method, f"/repositories/main/{each.format}-own{path}", body, media_type)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pkgrepo.formats.python.inside import look, shape_of
+from pkgrepo.formats.python.inside import OF_SOURCE, look, shape_of
 from tests.support.python_packages import make_sdist, make_wheel
 
 
@@ -82,3 +82,16 @@ def test_licences_are_those_that_the_metadata_declare_and_the_texts_beside_them(
 def test_what_is_required_for_extras_alone_is_no_dependency(marker: str, needed: bool) -> None:
     found = shape_of({"requires_dist": ["demo", f"evil; {marker}"]})
     assert found.dependencies == (("demo", "evil") if needed else ("demo",))
+
+
+def test_paths_of_files_are_the_same_in_each_version() -> None:
+    found = []
+    for version in ("1.0", "1.1"):
+        files = [*("data/scripts/tool", "data/data/share/x", "data/purelib/demo/b.py", "dist-info/more")]
+        name, data = make_wheel("demo", version, extra_files={f"demo-{version}.{each}": b"#!python" for each in files})
+        found.append({*OF_SOURCE.digests(data, name)})
+    assert found == [{"demo/__init__.py", ".data/scripts/tool", ".data/data/share/x", "demo/b.py"}] * 2
+    name, data = make_wheel("demo", "1.0", extra_files={"demo-1.0.data/scripts/x.py": b"x" * 5000})
+    shape = look(data, name).shape
+    assert shape is not None
+    assert shape.unreadable == ((".data/scripts", "x.py", 5000),)

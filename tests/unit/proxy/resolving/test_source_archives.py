@@ -12,13 +12,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from pkgrepo.model import Repository
+from pkgrepo.formats.python.names import file_path
+from pkgrepo.model import SYSTEM, Repository
+from pkgrepo.proxy.purge import Selection
+from pkgrepo.proxy.resolving import source_archives
+from pkgrepo.proxy.resolving.serving import Want
 from pkgrepo.proxy.resolving.source_archives import LARGEST
+from pkgrepo.repositories.policy.refusals import RuleRefused
+from pkgrepo.repositories.upkeep.jobs import NoProgress
 from tests.support.npm_packages import make_manifest
 from tests.support.proxy_world import DAY_S, ProxyWorld
+from tests.support.python_packages import make_wheel
 from tests.support.tarballs import make_tar_gz
 from tests.support.upstreams.messages import Answer, Fault
 from tests.support.upstreams.npm import NpmUpstream
+from tests.support.upstreams.python import PythonUpstream
 from tests.support.upstreams.server import ScriptedUpstream
 from tests.unit.proxy.resolving.test_differs import NAME, ask, days_ago, shown
 
@@ -224,3 +232,76 @@ async def test_a_version_that_moved_its_source_is_compared_with_the_archives_of_
     publish(up, OLD, 90)
     publish(up, NEW, 1, files_of(NEW, **{"setup.js": b"evil"}), **moved)
     assert "new unexplained setup.js" in await ask(world, mirror, NEW)
+
+
+FAILURES = {
+    "endless": Answer(body=random.Random(2).randbytes(64 * 1024), fault=Fault(chunked=True, endless_body=True)),
+    "silence": Answer(body=bytes(5000), fault=Fault(pause_at=100)),
+    "limited": Answer(429, b"", {"Retry-After": "3600"}),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+async def test_an_archive_that_is_too_much_is_not_asked_for_by_each_request(
+    world: ProxyWorld, failure: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_archives, "LARGEST", 500_000)
+    monkeypatch.setattr(source_archives, "LONGEST_S", 1.5)
+    hub = world.started(Hub())
+    up, mirror = await settled(world, hub)
+    hub.tag(f"v{OLD}", source_of(OLD))
+    publish(up, OLD, 90)
+    publish(up, NEW, 1)
+    path = f"/acme/demo/v{NEW}.tar.gz"
+    hub.misbehave(path, FAILURES[failure], repeat=True)
+    assert UNKNOWN in await ask(world, mirror, NEW)
+    count = hub.count(path)
+    assert UNKNOWN in await ask(world, mirror, NEW)
+    assert hub.count(path) == count
+
+
+async def test_a_source_with_a_name_that_no_url_can_have_has_no_archive(world: ProxyWorld) -> None:
+    hub = world.started(Hub())
+    up, mirror = await settled(world, hub)
+    hub.tag(f"v{OLD}", source_of(OLD))
+    publish(up, OLD, 90)
+    publish(up, NEW, 1, repository=f"https://git.example.com/{chr(0x1F600) * 900}/demo")
+    assert "first version without a tag" in await ask(world, mirror, NEW)
+
+
+@pytest.mark.parametrize("match", [{"differs": ["unexplained"]}, {"contents": ["pth"]}])
+async def test_another_file_in_the_place_of_one_without_digests_is_judged_anew(
+    world: ProxyWorld, match: dict[str, Any]
+) -> None:
+    hub = world.started(Hub())
+    await settled(world, hub)
+    up = world.started(PythonUpstream(digests=False))
+    mirror = await world.proxy("old", up, format="python", policy={"rules": [{**RULE, "match": match}]})
+    fields = [("Project-URL", "Source, https://git.example.com/acme/demo")]
+    name = ""
+
+    def put(version: str, **more: bytes) -> str:
+        files = {"demo/a.py": b"a", **{key.replace("_", "."): value for key, value in more.items()}}
+        name, data = make_wheel("demo", version, fields=fields, extra_files=files)
+        up.serve(up.file_path(name), data)
+        return name
+
+    for version, days in (("1.0", 90), ("1.1", 1)):
+        init = f'__version__ = "{version}"\n'.encode()
+        hub.tag(f"v{version}", {"demo/__init__.py": init, "demo/a.py": b"a"})
+        up.add("demo", version, published=days_ago(days), metadata=False)
+        del up.projects["demo"][-1]["size"]
+        name = put(version)
+
+    async def why() -> str:
+        try:
+            await world.files.find(mirror, "demo", file_path("demo", "1.1", name), want=Want.BYTES)
+        except RuleRefused as error:
+            return str(error)
+        return ""
+
+    assert not await why()
+    put("1.1", evil_pth=b"import evil")
+    await world.settle()
+    await world.proxies.purge.purge(mirror, Selection(), SYSTEM, NoProgress())
+    assert ("new unexplained evil.pth" if "differs" in match else "pth inside") in await why()

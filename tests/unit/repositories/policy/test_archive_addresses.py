@@ -32,6 +32,18 @@ def test_a_tag_changes_its_place_alone(tag: str) -> None:
     assert not with_tag(TEMPLATE, tag)
 
 
+@pytest.mark.parametrize(("tag", "asked"), [("20271224", False), ("deadBEEF", False), ("2.0", True), ("v2027", True)])
+def test_what_may_name_a_commit_is_asked_for_as_a_tag_alone(tag: str, asked: bool) -> None:
+    """Hosts find commits by the beginning of their names, also those of forks."""
+    tags = "https://git.example.com/a/b/archive/refs/tags/{tag}.tar.gz"
+    assert with_tag(tags, tag) == f"https://git.example.com/a/b/archive/refs/tags/{tag}.tar.gz"
+    assert bool(with_tag(tags.replace("refs/tags/", ""), tag)) == asked
+
+
+def test_a_tag_that_makes_no_url_has_no_archive() -> None:
+    assert not with_tag("https://git.example.com/a/b/{tag}", "x" * 9000)
+
+
 def test_braces_in_names_are_no_places() -> None:
     address = ArchiveAddresses.checked({"git.example.com": TEMPLATE}).of(["git.example.com/{repo}/{tag}"])
     assert with_tag(address, "v1") == "https://archives.example.org/%7Brepo%7D/%7Btag%7D/v1.tar.gz"
