@@ -26,9 +26,13 @@ def folded(name: str) -> str:
 
 
 def with_keys(value: Any, keys: Keys) -> Any:
-    """A value whose objects have the ``keys`` alone, spelt as they are there. What is no object stays as it is."""
+    """
+    A value whose objects have the ``keys`` alone, spelt as they are there. What is no object stays as it is.
+
+    Objects in a list are read; those in lists of lists, which may be nested deeply, are what no program knows.
+    """
     if isinstance(value, list):
-        return [with_keys(each, keys) for each in value]
+        return [with_keys(each, keys) if isinstance(each, Mapping) else each for each in value]
     if not isinstance(value, Mapping):
         return value
     known, found = {folded(key): key for key in keys}, dict[str, Any]()

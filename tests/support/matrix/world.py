@@ -149,11 +149,11 @@ async def _fill(upstream: RunningServer) -> None:
         text = await reply.content()
         assert reply.code in (200, 201), (path, reply.code, text)
 
-    for name, format in [("archives", "raw"), *((f"{each.format}-own", each.format) for each in SPECIMENS)]:
+    for name, kind in [("archives", "raw"), *((f"{each.format}-own", each.format) for each in SPECIMENS)]:
         settings = {
             "name": name,
             "storage": "main",
-            "format": format,
+            "format": kind,
             "visibility": "public",
             "config": {"type": "Hosted"},
         }

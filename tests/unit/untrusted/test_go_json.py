@@ -37,3 +37,10 @@ def test_keys_are_spelt_as_they_are_known(value: Any, read: Any) -> None:
 def test_values_of_all_spellings_are_found() -> None:
     assert values_of([{"a": 1, "A": 2}, 3, {"b": 4}], "A") == [1, 2]
     assert folded("\u017fKEY") == "skey"
+
+
+def test_lists_in_lists_are_no_objects_however_deep_they_are() -> None:
+    value: Any = {"Entrypoint": ["x"]}
+    for _ in range(5000):
+        value = [value]
+    assert with_keys({"Config": value}, {"config": {"Entrypoint": None}}) == {"config": value}

@@ -102,3 +102,16 @@ def test_views_of_the_past_show_what_there_was(at: At, upstream: PythonUpstream)
     upstream.add("viewed", "2.0")
     view = at(f"holding@{datetime.now(UTC):%Y-%m-%d}")
     assert listed(view, "viewed") == {"1.0": False}
+
+
+def test_caches_between_do_not_give_the_page_of_one_client_to_another(at: At, upstream: PythonUpstream) -> None:
+    upstream.add("shared", "1.0")
+    upstream.add("shared", "2.0")
+    where, pip = at("holding"), {**UV, "User-Agent": "pip/26.3"}
+    pages = [where.get("/simple/shared/", **each) for each in (UV, pip)]
+    assert pages[0].headers["etag"] != pages[1].headers["etag"]
+    for mine, other, fields in ((*pages, UV), (*reversed(pages), pip)):
+        assert "no-cache" in mine.headers["cache-control"]
+        asked = where.get("/simple/shared/", **fields, **{"If-None-Match": other.headers["etag"]})
+        assert (asked.status, asked.body) == (200, mine.body)
+        assert where.get("/simple/shared/", **fields, **{"If-None-Match": mine.headers["etag"]}).status == 304
