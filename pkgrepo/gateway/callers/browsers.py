@@ -10,10 +10,11 @@ from pkgrepo.http.responses import NO_STORE, Response
 CONSOLE: Final = "/ui"
 SAFE_METHODS: Final = (b"GET", b"HEAD")
 # A name with __Host- is bound to this very host and to https (RFC 6265bis section 4.1.3.2).
-SECURE_NAME: Final = b"__Host-pkgrepo"
+SECURE_PREFIX: Final = b"__Host-"
+SECURE_NAME: Final = SECURE_PREFIX + b"pkgrepo"
 PLAIN_NAME: Final = b"pkgrepo_session"
 LOGIN_SUFFIX: Final = b"_login"
-LANGUAGE_NAME: Final = b"pkgrepo_language"  # of no secret, so that one name is enough
+LANGUAGE_NAME: Final = b"pkgrepo_language"
 LANGUAGE_AGE_S: Final = 365 * 86400
 LONGEST: Final = 4096  # bytes of a Cookie field that is looked at
 
@@ -56,13 +57,13 @@ def login_cookie_field(request: Request, value: bytes, max_age_s: int) -> tuple[
 
 def chosen_language(request: Request) -> str | None:
     """The code of the language in which this browser reads the console, as it was chosen; not yet validated."""
-    found = _cookie(request, LANGUAGE_NAME)
+    found = _cookie(request, _language_name(request))
     return None if found is None else found.decode("ascii", "replace")
 
 
 def language_cookie_field(request: Request, code: str) -> tuple[bytes, bytes]:
     """The Set-Cookie field that keeps a choice for a year."""
-    return _field(request, LANGUAGE_NAME, code.encode("ascii"), LANGUAGE_AGE_S)
+    return _field(request, _language_name(request), code.encode("ascii"), LANGUAGE_AGE_S)
 
 
 def shows_page(request: Request) -> bool:
@@ -90,6 +91,10 @@ def to_console(base_url: str, path: str) -> Response:
 
 def _name(request: Request) -> bytes:
     return SECURE_NAME if _is_secure(request) else PLAIN_NAME
+
+
+def _language_name(request: Request) -> bytes:
+    return SECURE_PREFIX + LANGUAGE_NAME if _is_secure(request) else LANGUAGE_NAME
 
 
 def _is_secure(request: Request) -> bool:

@@ -100,6 +100,10 @@ async def test_a_login_at_an_https_address_leads_to_https_behind_any_proxy(make_
         assert reply.headers["set-cookie"].startswith("__Host-pkgrepo=")
         assert reply.headers["set-cookie"].endswith("; Path=/; Max-Age=604800; HttpOnly; SameSite=Lax; Secure")
         before, cookie = cookie, reply.headers["set-cookie"].partition(";")[0]
+    chosen = await stack.call("POST", "/ui/language", raw=b"language=de", who=None, headers=fields)
+    assert chosen.headers["set-cookie"].startswith("__Host-pkgrepo_language=de; Path=/; ")
+    german = {"Host": "pkgs.example", "Cookie": chosen.headers["set-cookie"].partition(";")[0]}
+    assert b'<html lang="de" ' in (await stack.call("GET", "/ui/login", who=None, headers=german)).body
     for each, status in ((before, 401), (cookie, 200)):  # the second login ended the session of the first
         asked = await stack.call("GET", "/api/user/me", who=None, headers={"Host": "pkgs.example", "Cookie": each})
         assert asked.status == status
