@@ -289,8 +289,8 @@ class Judge:
         if self.archives is None or not facts.looked_into:
             return facts
         address = self.archive_address(facts)
-        if not address:
-            return evolve(facts, explained=NO_SOURCE)
+        if not address:  # the source that a file names which cannot be read is not known
+            return facts if facts.shape is None else evolve(facts, explained=NO_SOURCE)
         version = next(iter(facts.versions), "")
         named = (self.facts.get(explained_name(each, version)) for each in dict.fromkeys(names) if is_strong(each))
         known = (each.explained for each in named if each is not None)

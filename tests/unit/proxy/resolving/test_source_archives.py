@@ -7,6 +7,7 @@ import random
 import tarfile
 import zipfile
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -305,3 +306,19 @@ async def test_another_file_in_the_place_of_one_without_digests_is_judged_anew(
     await world.settle()
     await world.proxies.purge.purge(mirror, Selection(), SYSTEM, NoProgress())
     assert ("new unexplained evil.pth" if "differs" in match else "pth inside") in await why()
+
+
+async def test_without_a_readable_version_before_it_is_not_known_whether_that_was_explained(world: ProxyWorld) -> None:
+    hub = world.started(Hub())
+    await settled(world, hub)
+    up = world.started(PythonUpstream())
+    mirror = await world.proxy("wheels", up, format="python", policy={"rules": [RULE]})
+    name = ""
+    for version, days in (("1.0", 90), ("1.1", 1)):
+        name, _ = up.add("demo", version, published=days_ago(days), metadata=False)
+        if version == "1.0":
+            broken = b"PK no zip"
+            up.serve(up.file_path(name), broken)
+            up.projects["demo"][0].update(hashes={"sha256": sha256(broken).hexdigest()}, size=len(broken))
+    with pytest.raises(RuleRefused, match=UNKNOWN):
+        await world.files.find(mirror, "demo", file_path("demo", "1.1", name), want=Want.BYTES)
