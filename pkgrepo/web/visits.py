@@ -31,7 +31,7 @@ from pkgrepo.web.rendering.refill import refilled
 
 FORM_LIMIT: Final = 256 * 1024  # bytes; the largest field is a configuration
 CSRF_LENGTH: Final = 200  # bytes that are read of it
-MOST_FIELDS: Final = 500  # the largest form has a field for each action in some dozen repositories
+MOST_FIELDS: Final = 2000  # that of grants has seven for each: a hundred patterns, and some repositories
 URLENCODED: Final = b"application/x-www-form-urlencoded"
 PREFIX = CONSOLE
 # A path of this console; "//" and a backslash would lead to another host. Browsers send all other characters encoded.

@@ -12,6 +12,8 @@ import pytest
 
 from pkgrepo.errors import Invalid
 from pkgrepo.http.responses import Refusal
+from pkgrepo.model import Action
+from pkgrepo.storage.catalog.people.grants import MOST_PATTERNS
 from pkgrepo.storage.catalog.usage_counts import DAY_MS, CacheCounts, add_cache_counts
 from pkgrepo.untrusted.patterns import has_words
 from pkgrepo.web.visits import FORM_LIMIT, MOST_FIELDS, Form, read_form
@@ -293,6 +295,21 @@ async def test_grants_for_patterns_say_what_they_match_now_and_which_decides(bro
     for each in ["read", "nothing for main/npm-*", "read delete by group crew for main/*"]:
         assert each in matrix, cells
     assert "the user's grant for main/npm-*" in (await browser.get(f"{path}/rights")).text
+
+
+async def test_the_form_of_all_grants_that_a_user_may_have_is_taken(browser: Browser) -> None:
+    ada = await browser.stack.add_user("ada")
+    every = {f"m{number}/*": list(Action) for number in range(MOST_PATTERNS)}
+    grants = [{"repository": pattern, "actions": actions} for pattern, actions in every.items()]
+    await browser.stack.ok("PUT", "/users/ada/permissions", {"repositories": grants})
+    await browser.log_in()
+    path = f"/ui/admin/users/{ada['id']}"
+    page = await browser.get(path)
+    form = {f"actions {pattern}": actions for pattern, actions in every.items()} | {"actions m7/*": ["read"]}
+    page = await browser.send(page, f"{path}/grants", repository=list(every), **form)
+    assert page.status == 200, page.text
+    stored = (await browser.stack.ok("GET", "/users/ada/permissions"))["repositories"]
+    assert {each["repository"]: each["actions"] for each in stored} == {**every, "m7/*": ["read"]}
 
 
 async def test_a_cell_of_the_matrix_is_changed_and_removed(browser: Browser) -> None:
