@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
@@ -100,6 +100,8 @@ def is_at(address: str, server: str) -> bool:
     except ValueError:
         return False
     if not same_host or found.scheme != wanted.scheme:
+        return False
+    if {".", ".."} & set(unquote(found.path).replace("\\", "/").split("/")):  # which clients resolve
         return False
     path = wanted.path.rstrip("/")
     # a host alone stands for all that is there, as container clients and keyring ask

@@ -30,15 +30,29 @@ def main() -> None:
     profile = checked(lambda: profiles.get(name))
     target = Target(profile.url, f"Bearer {profile.token}", Path(profile.ca_file) if profile.ca_file else None)
 
-    async def renew(session: Session) -> None:
-        lent = await make_short_lived(session.client, profile)
-        before = keep_lent(lent_file(os.environ), name, lent)
-        # one that has hours left may be in use by a program that runs: it ends by itself
-        if before is not None and before.id and before.made_by != lent.made_by:
-            with suppress(Failed):
-                await revoke(session.client, before.id)
+    async def work(session: Session) -> None:
+        await renew(session.client, name, profile)
 
-    run_with(target, Printer(as_json=False), renew)
+    run_with(target, Printer(as_json=False), work)
+
+
+async def renew(client: Client, name: str, profile: Profile) -> None:
+    """
+    Make a token for a profile, and keep it. One that cannot be kept is revoked: no program has it.
+
+    :raises Failed: the server refuses it; :raises Conflict, OSError: it cannot be kept
+    """
+    lent = await make_short_lived(client, profile)
+    try:
+        before = keep_lent(lent_file(os.environ), name, lent)
+    except BaseException:
+        with suppress(Failed):
+            await revoke(client, lent.id)
+        raise
+    # one that has hours left may be in use by a program that runs: it ends by itself
+    if before is not None and before.id and before.made_by != lent.made_by:
+        with suppress(Failed):
+            await revoke(client, before.id)
 
 
 async def make_short_lived(client: Client, profile: Profile) -> Lent:

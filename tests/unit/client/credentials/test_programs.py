@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import subprocess
@@ -9,15 +10,20 @@ import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from pkgrepo.client.credentials import cargo, docker, lending
+from pkgrepo.client.credentials import cargo, docker, lending, renewal
 from pkgrepo.client.credentials.keyring_backend import PkgrepoKeyring
 from pkgrepo.client.credentials.lending import Lent, is_at, keep_lent, lend, lent_file, read_lent
+from pkgrepo.client.locks import locked
 from pkgrepo.client.profiles import Profile, Profiles, find_profiles_file, write_profiles
-from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.errors import Conflict, Invalid, NotFound
 from tests.support.timeouts import TIMEOUT_S
+
+if TYPE_CHECKING:
+    from pkgrepo.client.api import Client
 
 SERVER = "https://packages.example/base"
 END = datetime(2100, 1, 1, tzinfo=UTC)
@@ -45,6 +51,10 @@ def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str
         ("https://__token__@packages.example/base/repositories/main/py/simple/", SERVER, True),
         ("https://packages.example/based/x", SERVER, False),
         ("https://packages.example/other", SERVER, False),
+        ("https://packages.example/base/../other", SERVER, False),
+        ("https://packages.example/base/%2E%2e/other", SERVER, False),
+        ("https://packages.example/base/x%5C..%5C..%5Cother", SERVER, False),
+        ("https://packages.example/base/..x/y", SERVER, True),
         ("http://packages.example/base", SERVER, False),
         ("https://packages.example:8443/base", SERVER, False),
         ("https://packages.example.evil/base", SERVER, False),
@@ -133,6 +143,27 @@ def test_a_token_that_is_about_to_end_or_of_another_login_is_made_anew(
     path.write_text("damaged")
     assert lend(SERVER, environ) is not None
     assert made == ["work"] * 3
+
+
+def test_a_token_that_cannot_be_kept_is_revoked(environ: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    revoked: list[str] = []
+
+    async def make(*_: object) -> Lent:
+        return Lent(username="ann", token="new", id="3", made_by="1", expires_at=END)
+
+    async def revoke(_client: object, id: str) -> None:
+        revoked.append(id)
+
+    monkeypatch.setattr(renewal, "make_short_lived", make)
+    monkeypatch.setattr(renewal, "revoke", revoke)
+    monkeypatch.setattr(lending, "LOCK_S", 0.0)
+    client, profile = cast("Client", None), Profile(url=SERVER, token_id="1")
+    with locked(lent_file(environ), "held"), pytest.raises(Conflict, match="another program has locked"):
+        asyncio.run(renewal.renew(client, "work", profile))
+    assert revoked == ["3"]
+    assert read_lent(lent_file(environ))["work"].token == "short"
+    asyncio.run(renewal.renew(client, "work", profile))  # the one of before, of the same login, may be in use
+    assert (read_lent(lent_file(environ))["work"].token, revoked) == ("new", ["3"])
 
 
 def test_a_token_of_the_environment_is_for_its_own_address(environ: Mapping[str, str]) -> None:
