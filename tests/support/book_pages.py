@@ -97,11 +97,12 @@ def script_of(page: str) -> PageScript:
     """
     The script of a page with its blocks in their places.
 
-    Raises AssertionError if it does not use each block of the page once.
+    Raises AssertionError if it does not use each block of the page once, or renames what no block below has.
     """
     blocks = iter([commands_of(each) for each in blocks_of(page)])
     left: list[str] = []
     renamed: dict[str, str] = {}
+    unused: set[str] = set()
     clients: list[str] = []
     services: list[str] = []
     parts, settings, not_run = [], [], []
@@ -117,6 +118,7 @@ def script_of(page: str) -> PageScript:
             case "here":
                 old, new = told[2].strip().split(" = ", 1)
                 renamed[old] = new
+                unused.add(old)
             case "clients":
                 clients += told[2].split()
             case "beside":
@@ -129,10 +131,11 @@ def script_of(page: str) -> PageScript:
                     assert told[2].strip(), f"{page}: a block that is not run has no reason"
                     not_run.append(told[2].strip())
                 else:
-                    parts += [placed(each, renamed) for each in left[:count]]
+                    parts += [placed(each, renamed, unused) for each in left[:count]]
                 left = left[count:]
     assert not left, f"{page}: not in its script: {left}"
     assert not (rest := list(blocks)), f"{page}: not in its script: {rest}"
+    assert not unused, f"{page}: its script renames what is not there: {unused}"
     return PageScript("".join(parts), "".join(settings), tuple(clients), tuple(services), tuple(not_run))
 
 
@@ -142,9 +145,15 @@ def _next(blocks: Iterator[list[str]], page: str) -> list[str]:
     return found
 
 
-def placed(text: str, renamed: Mapping[str, str]) -> str:
-    """A command with the names that things have here; of a name in capitals only whole words."""
+def placed(text: str, renamed: Mapping[str, str], unused: set[str] | None = None) -> str:
+    """
+    A command with the names that things have here; of a name in capitals only whole words.
+
+    A name that it has is taken out of ``unused``.
+    """
     for old, new in renamed.items():
         pattern = rf"\b{re.escape(old)}\b" if re.fullmatch("[A-Z]+", old) else re.escape(old)
-        text = re.sub(pattern, lambda _, new=new: new, text)  # type: ignore[misc]
+        text, count = re.subn(pattern, lambda _, new=new: new, text)  # type: ignore[misc]
+        if count and unused is not None:
+            unused.discard(old)
     return text

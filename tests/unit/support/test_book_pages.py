@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import nullcontext
+from pathlib import Path
+
 import pytest
 
+from tests.support import book_pages
 from tests.support.book_pages import DOCS, PAGES, blocks_of, commands_of, placed, script_of
 
 OWN_TEST = {"team"}  # pages whose test is a program of its own
@@ -43,3 +48,15 @@ def test_commands_end_where_the_shell_ends_them() -> None:
 def test_names_in_capitals_are_whole_words() -> None:
     assert placed("show ID $ID_TOKEN PID\n", {"ID": "7"}) == "show 7 $ID_TOKEN PID\n"
     assert placed("a/b a/bc\n", {"a/b": "x"}) == "x xc\n"
+
+
+def test_a_script_that_renames_what_its_page_has_not_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "page.md").write_text("```sh\none\ntwo\n```\n")
+    for name in ("DOCS", "PAGES"):
+        monkeypatch.setattr(book_pages, name, tmp_path)
+    for old, error in (("one", ""), ("three", "renames what is not there: {'three'}")):
+        (tmp_path / "page.sh").write_text(f"#: here {old} = 1\n#: block\n")
+        with pytest.raises(AssertionError, match=re.escape(error)) if error else nullcontext():
+            assert script_of("page").script == "1\ntwo\n"

@@ -9,7 +9,6 @@ kind = "github"
 #: here --allow-publish = --allow-publish --yes
 #: here curl -u admin = admin
 #: here repository/ID/ = repository/main%2Fpy/
-#: here 'acme/*' --file release.yml --environment release = 'acme/*' --file release.yml --environment release
 create py python
 create npm npm
 create rb ruby
@@ -44,5 +43,4 @@ export CARGO_HOME=$HOME/cargo
 #: block
 ID_TOKEN=$ID_TOKEN3
 #: here docker login packages.example = podman login --tls-verify=false $HOST
-#: here docker login $R = podman login --tls-verify=false $HOST
 #: block
