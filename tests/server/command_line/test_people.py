@@ -1,5 +1,7 @@
 """Users, grants, tokens and projects are managed by the program."""
 
+import json
+
 import pytest
 
 from tests.support.http_client import HttpClient
@@ -162,6 +164,19 @@ def test_people_of_a_server_are_previewed_as_a_file_that_can_be_applied(admin, w
     assert {each["action"] for each in changes if "mia" in str(each) or "mov" in str(each)} == {"unchanged"}
     for what in (("user", "mia"), ("group", "movers"), ("project", "moved")):
         admin(what[0], "delete", what[1], "--yes")
+
+
+def test_patterns_that_would_hold_elsewhere_under_new_paths_are_no_part_of_a_preview(admin):
+    admin("user", "create", "mia", "--password-file", "-", told=PASSWORD)
+    for pattern, action in (("*", "read"), ("main/secret-*", "none")):
+        admin("user", "grant", "mia", pattern, action)
+    rename = ("import", "people", "--map", "main/secret-a=team/a")
+    assert "the grant for main/secret-* would not hold" in admin.refused(2, *rename)
+    admin.refused(2, "import", "people", "--map", "main/open=main/secret-b")
+    shown = json.loads(admin.run(*rename, "--map", "main/secret-*=team/*").stdout)
+    [mia] = [each for each in shown["users"] if each["username"] == "mia"]
+    assert {each["repository"]: each["actions"] for each in mia["grants"]} == {"*": ["read"], "team/*": []}
+    admin("user", "delete", "mia", "--yes")
 
 
 def test_a_canary_is_made_and_its_uses_are_listed(admin):
