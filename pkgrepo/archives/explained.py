@@ -9,6 +9,8 @@ explained is told so that two versions can be compared:
 ``paths``   each other file that is unexplained
 ==========  ============================================================================================================
 
+More than can be told is ``MANY`` in place of folders.
+
 Of a version new is what the version before did not have unexplained at the same path, and what is in none of its built
 folders. So that which was built before is no news, and a changed file beside others that come from the source is.
 """
@@ -23,8 +25,6 @@ from typing import Final
 
 import msgspec
 
-from pkgrepo.errors import Invalid
-
 from .inside import LONGEST_NAME, MOST, MOST_BZ2, spellings
 from .listing import walk_archive
 from .source import Source
@@ -33,6 +33,7 @@ LARGEST: Final = 32 * 1024 * 1024  # bytes of a file, which is held in memory; a
 MOST_PLACES: Final = 500  # paths and built folders of a file
 MOST_FOLDERS: Final = 1_000_000  # in the paths of all files together, which takes a second
 DEEPEST: Final = 256  # folders in one path
+MANY: Final = "*"  # in place of folders: more than can be told
 _UNLIKE_ANY: Final = b""
 
 
@@ -89,19 +90,19 @@ def explain_files(files: Mapping[str, bytes], archive: AbstractSet[bytes], tag: 
     """
     What of some files (digests by path) an archive, given by the digests of its files, does not explain.
 
-    :raises Invalid: that is too much to be told
+    What is too much to be told is ``MANY``, so that nobody who makes it so stays without a difference.
     """
     unexplained = {path for path, digest in files.items() if digest not in archive}
     depths = [path.count("/") for path in files]
     if max(depths, default=0) > DEEPEST or sum(depths) > MOST_FOLDERS:
-        raise Invalid(f"it has more than {DEEPEST} folders in a path, or {MOST_FOLDERS} in all")
+        return Explained(tag, built=(MANY,), asked=asked)
     wanted = {place for path in unexplained for place in _places(path)}
     explained = {place for path in files.keys() - unexplained for place in _places(path) if place in wanted}
     built = wanted - explained
     outer = {place for place in built if not any(each in built for each in _above(place))}
     paths = {path for path in unexplained if not any(place in outer for place in _places(path))}
     if len(outer) + len(paths) > MOST_PLACES or any(len(each) > LONGEST_NAME for each in (*outer, *paths)):
-        raise Invalid(f"it has more than {MOST_PLACES} places that its source does not explain, or a longer path")
+        return Explained(tag, built=(MANY,), asked=asked)
     return Explained(tag, tuple(sorted(paths)), tuple(sorted(outer)), asked=asked)
 
 

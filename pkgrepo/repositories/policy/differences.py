@@ -18,7 +18,8 @@ word                  what it says
 ``licence``           its files declare, or have the text of, a licence that those of the one before do not, which have
                       another one
 ``unexplained``       it has files that the archive of its tag does not explain where the one before has none, see
-                      L{pkgrepo.archives.explained}; or there is no such tag, and the one before has one
+                      L{pkgrepo.archives.explained}; or there is no such tag, and the one before has one; or the
+                      archive is one of another repository
 ====================  ==================================================================================================
 """
 
@@ -32,7 +33,7 @@ from typing import Final
 from attrs import evolve, frozen
 
 from pkgrepo.archives import minified
-from pkgrepo.archives.explained import Explained, new_places
+from pkgrepo.archives.explained import MANY, Explained, new_places
 from pkgrepo.archives.inside import DIFFERENCES, NO_SHAPE, Difference, Shape
 from pkgrepo.archives.licence_texts import new_licences
 from pkgrepo.archives.minified import GROWTH, LEAST_GROWTH
@@ -40,8 +41,12 @@ from pkgrepo.archives.minified import GROWTH, LEAST_GROWTH
 YOUNG_MS: Final = 60 * 24 * 3600 * 1000  # 35 days in the incident event-stream of 2018
 MOST_ASKED: Final = 5  # packages that are asked about, of one version
 MOST_NAMED: Final = 5  # names in a sentence
-NO_TAG: Final = "no tag"  # in place of the names of files
-_UNTAGGED: Final = "first version without a tag of its source"
+NO_TAG, OTHER_SOURCE = "no tag", "another repository"  # in place of the names of files
+_IN_PLACE: Final[Mapping[str, str]] = {
+    NO_TAG: "first version without a tag of its source",
+    OTHER_SOURCE: "explained by another repository alone",
+    MANY: "more unexplained files than can be told",
+}
 _UNEXPLAINED: Final = "new unexplained"
 _OBFUSCATED: Final = "new obfuscated or minified code in"
 
@@ -141,15 +146,27 @@ def compare(before: Seen, after: Seen, version: str) -> Compared:
         unknown.add("publisher")
     elif says.publisher not in (said.publisher, *said.maintainers):
         words["publisher"] = (says.publisher,)
-    if before.explained is None or after.explained is None:
+    if before.explained is None or after.explained is None or MANY in before.explained.built:
         unknown.add("unexplained")
     elif before.explained.tag:
         unknown.discard("unexplained")
-        places = new_places(before.explained, after.explained) if after.explained.tag else (NO_TAG,)
+        places = _unexplained(before.explained, after.explained)
         words.update({"unexplained": places} if places else {})
     else:  # nothing was explained before
         unknown.discard("unexplained")
     return Compared({word: (version, names) for word, names in words.items()}, frozenset(unknown))
+
+
+def _unexplained(before: Explained, after: Explained) -> Sequence[str]:
+    """
+    What of a file is news that the archive of its source does not explain, or what is in place of names.
+
+    Who publishes says where the source is: an archive of another repository than that of the version before explains
+    nothing.
+    """
+    if after.asked and after.asked != before.asked:
+        return (OTHER_SOURCE,)
+    return new_places(before, after) if after.tag else (NO_TAG,)
 
 
 def with_ages(
@@ -230,5 +247,5 @@ _SAID: Final[Mapping[Difference, Callable[[Sequence[str]], str]]] = {
     "size": lambda sizes: f"size from {' to '.join(sizes)}",
     "obfuscated": lambda names: _named(_OBFUSCATED, _OBFUSCATED, names),
     "licence": lambda names: _named("another licence", "other licences", names),
-    "unexplained": lambda names: _UNTAGGED if NO_TAG in names else _named(_UNEXPLAINED, _UNEXPLAINED, names),
+    "unexplained": lambda names: _IN_PLACE.get("".join(names[:1])) or _named(_UNEXPLAINED, _UNEXPLAINED, names),
 }

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from pkgrepo.archives.explained import (
+    MANY,
     MOST_PLACES,
     Explained,
     digests_of_files,
@@ -15,7 +16,6 @@ from pkgrepo.archives.explained import (
     names_of_tags,
     new_places,
 )
-from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.inside import SIGNS, SOURCES
 from pkgrepo.formats.python.inside import OF_SOURCE
 from tests.support.python_packages import make_sdist, make_wheel
@@ -71,14 +71,17 @@ def test_what_was_built_before_is_no_news(
     assert new_places(explained(before), explained(after)) == new
 
 
-def test_too_many_places_are_not_told() -> None:
-    with pytest.raises(Invalid, match="more than 500 places"):
-        explained({f"{number}.js": b"%d" % number for number in range(MOST_PLACES + 1)})
-    with pytest.raises(Invalid, match="a longer path"):
-        explained({f"{'x' * 300}.js": b"1"})
-    for content in (b"a", b"evil"):  # also of files that are explained
-        with pytest.raises(Invalid, match="256 folders"):
-            explained({f"{'x/' * 257}y": content})
+def test_too_many_places_are_told_as_that() -> None:
+    few = explained({"a.js": b"1"})
+    for files in (
+        {f"{number}.js": b"%d" % number for number in range(MOST_PLACES + 1)},
+        {f"{'x' * 300}.js": b"1"},
+        {f"{'x/' * 257}y": b"evil"},
+        {f"{'x/' * 257}y": b"a"},  # also of files that are explained
+    ):
+        many = explained(files)
+        assert (many.built, many.paths, many.asked) == ((MANY,), (), few.asked)
+        assert new_places(few, many) == [MANY]
 
 
 def test_a_path_that_is_there_twice_is_explained_by_nothing() -> None:

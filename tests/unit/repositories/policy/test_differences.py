@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from pkgrepo.archives.explained import NO_SOURCE, Explained
+from pkgrepo.archives.explained import MANY, NO_SOURCE, Explained
 from pkgrepo.archives.inside import DIFFERENCES, Shape
 from pkgrepo.archives.minified import GROWTH, LEAST_GROWTH
 from pkgrepo.repositories.policy.differences import MOST_ASKED, YOUNG_MS, Compared, Seen, compare, with_ages
@@ -51,6 +51,9 @@ def seen(*words: str, told: Shape | None = None, explained: Explained = NO_SOURC
         (seen(explained=Explained("v1")), seen(explained=NO_SOURCE), {"unexplained"}),
         (seen(explained=NO_SOURCE), seen(explained=Explained("v2", ("a.js",))), set()),
         (seen(explained=NO_SOURCE), seen(explained=NO_SOURCE), set()),
+        (seen(explained=Explained("v1", asked="a")), seen(explained=Explained("v2", asked="b")), {"unexplained"}),
+        (seen(explained=Explained("v1")), seen(explained=Explained("v2", built=(MANY,))), {"unexplained"}),
+        (seen(explained=Explained("v1", built=(MANY,))), seen(explained=Explained("v2", built=(MANY,))), set()),
     ],
 )
 def test_what_is_different(before: Seen, after: Seen, different: set[str]) -> None:
