@@ -44,7 +44,7 @@ MOST_NAMED: Final = 5  # names in a sentence
 NO_TAG, OTHER_SOURCE = "no tag", "another repository"  # in place of the names of files
 _IN_PLACE: Final[Mapping[str, str]] = {
     NO_TAG: "first version without a tag of its source",
-    OTHER_SOURCE: "explained by another repository alone",
+    OTHER_SOURCE: "another repository as its source",
     MANY: "more unexplained files than can be told",
 }
 _UNEXPLAINED: Final = "new unexplained"
