@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from pkgrepo.auth.permissions.delegation import change_as
 from pkgrepo.auth.permissions.grants import places_of
 from pkgrepo.errors import Forbidden, existing
 from pkgrepo.interfaces import Transaction
@@ -15,7 +14,7 @@ from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import find_subject
 from pkgrepo.management.api.pages import Page
 from pkgrepo.management.api.route import Created, Parameter, Table, sorting
-from pkgrepo.management.users.permissions import PATTERNS, GrantChange, all_grants, one_grant
+from pkgrepo.management.users.permissions import PATTERNS, GrantChange, all_grants, one_grant, write_as
 from pkgrepo.management.users.schema import (
     ActionSet,
     GroupChange,
@@ -252,12 +251,8 @@ async def _change(
     command: Callable[[Transaction], object],
 ) -> None:
     """Run a command that changes the rights of a user (None: of all members), with the audit row of the group."""
-    entry = call.entry(group.name, detail)
-    if is_full_admin(call.identity):
-        await call.write(entry, command)
-        return
     changed = partial(_members, group.id) if user_id is None else lambda _: [user_id]
-    await call.write(entry, change_as, call.identity, changed, call.registry.listed(), command)
+    await write_as(call, call.entry(group.name, detail), changed, command)
 
 
 async def _record(call: Call, group: Group) -> WholeGroupRecord:

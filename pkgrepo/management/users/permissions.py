@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from attrs import frozen
 from msgspec import UNSET
 
 from pkgrepo.auth.patterns import check_repositories, is_pattern
+from pkgrepo.auth.permissions.delegation import change_as
 from pkgrepo.auth.permissions.grants import Places, places_of
 from pkgrepo.auth.permissions.ownership import read_owned
 from pkgrepo.errors import Forbidden, existing
@@ -31,7 +32,9 @@ from pkgrepo.model import Action, Grant, Owner, Repository, SubjectKind, User
 from pkgrepo.storage.catalog.people import users
 from pkgrepo.storage.catalog.people.grants import permissions_of_user, replace_grants, set_permission
 from pkgrepo.storage.catalog.people.projects import roles_of_user
+from pkgrepo.storage.catalog.server.audit import Entry
 
+T = TypeVar("T")
 PATTERNS = (
     'A pattern such as "main/*" is for all repositories with such a name, also those that are made later; the most '
     "exact grant decides."
@@ -92,6 +95,27 @@ async def check_may_grant(
         await call.services.callers.authorizer.check_delegation(
             call.identity, user, call.registry.listed(), grants=grants, default_actions=default_actions
         )
+
+
+async def write_as(
+    call: Call,
+    entry: Entry,
+    changed: Callable[[Transaction], Sequence[int]],
+    command: Callable[[Transaction], T],
+) -> T:
+    """
+    Run a command that changes the rights of the users whom ``changed`` finds, with a row of the audit log.
+
+    What the caller holds is looked up in the same transaction: it may be less than it was a moment before.
+
+    :raises Forbidden: the caller is no admin, and a user would gain a right that the caller does not hold
+    """
+    written: T = await (
+        call.write(entry, command)
+        if is_full_admin(call.identity)
+        else call.write(entry, change_as, call.identity, changed, call.registry.listed(), command)
+    )
+    return written
 
 
 def audit_detail(changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -163,7 +187,8 @@ async def set_permissions(call: Call, body: PermissionsSet, id: str) -> Permissi
         detail["repositories"] = granted.detail
     grants = None if granted is None else granted.wanted
     await check_may_grant(call, user, grants=grants, default_actions=changes.get("default_actions"))
-    user = await call.write(call.entry(user.username, detail), _set_permissions, user, granted, changes, call.now_ms)
+    command = partial(_set_permissions, user=user, granted=granted, changes=changes, now_ms=call.now_ms)
+    user = await write_as(call, call.entry(user.username, detail), lambda _: [user.id], command)
     return await _permissions(call, user)
 
 
@@ -205,7 +230,8 @@ async def _set_grant(call: Call, id: str, place: str, actions: list[str] | None)
     present = await call.catalog.look(permissions_of_user, user.id)
     granted = await one_grant(call, SubjectKind.USER, user.id, present, place, actions)
     await check_may_grant(call, user, grants=granted.wanted)
-    await call.write(call.entry(user.username, {"repositories": granted.detail}), granted.command)
+    entry = call.entry(user.username, {"repositories": granted.detail})
+    await write_as(call, entry, lambda _: [user.id], granted.command)
     return await _permissions(call, user)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -22,6 +23,7 @@ from pkgrepo.management.users.permissions import (
     check_may_set_flags,
     find_manageable,
     find_user,
+    write_as,
 )
 from pkgrepo.model import Owner, SubjectKind, User, UserKind
 from pkgrepo.storage.catalog.people import logins, users
@@ -293,4 +295,5 @@ async def _update(call: Call, user: User, changes: dict[str, Any]) -> User:
     if not changes:
         return user
     entry = call.entry(user.username, audit_detail(changes))
-    return await call.write(entry, users.update_user, user.id, now_ms=call.now_ms, **changes)
+    command = partial(users.update_user, user_id=user.id, now_ms=call.now_ms, **changes)
+    return await write_as(call, entry, lambda _: [user.id], command)

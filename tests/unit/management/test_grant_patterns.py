@@ -6,9 +6,11 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from twisted.internet.defer import ensureDeferred
 
 from pkgrepo.storage.catalog.server.repositories import update_repository
 from tests.support.memory_server import Stack
+from tests.support.write_barrier import WriteBarrier
 
 
 async def may_read(stack: Stack, name: str, who: str = "ada") -> bool:
@@ -149,3 +151,28 @@ async def test_a_name_without_wildcards_is_a_repository_and_one_by_its_id_stays_
     assert await may_read(stack, "js")
     record = await stack.ok("GET", "/users/ada/permissions")
     assert [each["repository"] for each in record["repositories"]] == ["main/js", "main/p[y]"]
+
+
+GIVEN: dict[str, tuple[str, str, dict[str, Any]]] = {  # by road: what gives ada the right to write
+    "list": ("PUT", "/permissions", {"repositories": [{"repository": "main/py", "actions": ["write"]}]}),
+    "one": ("PUT", "/permissions/main%2Fpy", {"actions": ["write"]}),
+    "pattern": ("PUT", "/permissions/main%2F*", {"actions": ["write"]}),
+    "default actions": ("PATCH", "", {"default_repository_actions": ["write"]}),
+}
+
+
+@pytest.mark.parametrize("road", GIVEN)
+async def test_who_loses_a_right_meanwhile_does_not_give_it_any_more(stack: Stack, road: str) -> None:
+    await stack.add_repository("py", visibility="private")
+    await stack.add_user("ada")
+    await stack.add_user("boss", user_manager=True)
+    await give(stack, "*", "read", "write", user="boss")
+    method, path, body = GIVEN[road]
+    gate = WriteBarrier(stack.assembly.core.catalog, of="AuditLog.with_row")
+    giving = ensureDeferred(stack.api(method, f"/users/ada{path}", body, who="boss"))
+    await gate.arrived
+    assert (await give(stack, "*", user="boss")).status == 200
+    gate.open.callback(None)
+    assert (await giving).status == 403
+    assert (await stack.ok("GET", "/users/ada/permissions"))["repositories"] == []
+    assert (await stack.ok("GET", "/users/ada"))["default_repository_actions"] == []
