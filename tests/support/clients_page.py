@@ -14,12 +14,13 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 import pytest
 from attrs import frozen
 
-from tests.support.client_programs import ROOT
+ROOT: Final = Path(__file__).parents[2]
 
 Shown = Mapping[str, Sequence[str]]  # parameters that name clients, by feature
 MARK: Final = "shows: "

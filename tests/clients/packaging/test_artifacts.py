@@ -13,6 +13,7 @@ from pkgrepo.packaging import debian, image
 from pkgrepo.packaging.archives import Entry
 from pkgrepo.packaging.manuals import make_manuals
 from pkgrepo.packaging.sources import Sources
+from pkgrepo.packaging.tree import MACHINES
 from tests.support.client_programs import program
 
 ROOT = Path(__file__).parents[3]
@@ -42,7 +43,8 @@ def test_manual_pages_are_formatted_without_a_warning() -> None:
 def test_skopeo_reads_the_layout_of_the_image(tmp_path: Path) -> None:
     sources = Sources(tmp_path, "1.2.3", "c" * 40, 1_700_000_000)
     layers = [([Entry("etc"), Entry("etc/x", 0o644, b"x")], "base"), ([Entry("var", owner=image.USER)], "program")]
-    image._write_layout(sources, layers, tmp_path / "image.tar", tmp_path)
+    described, blobs = image._describe(sources, layers, tmp_path, MACHINES[0])
+    image._write_layout(sources, described, blobs, tmp_path / "image.tar")
     command = [program("skopeo"), "inspect", "--config", f"oci-archive:{tmp_path / 'image.tar'}"]
     found = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     assert found["config"]["User"] == f"{image.USER}:{image.USER}"
