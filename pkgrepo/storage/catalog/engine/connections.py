@@ -15,6 +15,7 @@ mmap (readers)    every commit empties the readers' page caches; mapped pages ar
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +23,8 @@ from typing import Self
 
 import apsw
 
-from pkgrepo.errors import PkgrepoError, StorageFailed, StorageFull
+from pkgrepo.errors import PkgrepoError, StorageFailed, StorageFull, TooManyOpenFiles
+from pkgrepo.failure_log import is_out_of_descriptors
 from pkgrepo.interfaces import Row, Value
 
 NAME = "catalog"  # the storage that the domain errors name
@@ -66,9 +68,22 @@ def limit_page_caches(memory: int) -> None:
 
 def explain(error: apsw.Error | OSError) -> PkgrepoError:
     """Return the domain error for an error that prevented a commit or a read, with its cause."""
-    explained = StorageFull(NAME) if isinstance(error, apsw.FullError) else StorageFailed(NAME)
+    explained: PkgrepoError = StorageFull(NAME) if isinstance(error, apsw.FullError) else StorageFailed(NAME)
+    if _is_out_of_descriptors(error):
+        explained = TooManyOpenFiles(NAME)
     explained.__cause__ = error
     return explained
+
+
+def _is_out_of_descriptors(error: apsw.Error | OSError) -> bool:
+    """Whether no descriptor is left. SQLite does not say why it cannot open a file: another one is tried for that."""
+    if not isinstance(error, apsw.CantOpenError):
+        return is_out_of_descriptors(error)
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as reason:
+        return is_out_of_descriptors(reason)
+    return False
 
 
 class CatalogUnusable(PkgrepoError):  # noqa: N818 - the domain's errors say what happened

@@ -1,10 +1,15 @@
+import errno
+import os
+
 import apsw
 import pytest
 
+from pkgrepo.errors import StorageFailed, StorageFull, TooManyOpenFiles
 from pkgrepo.storage.catalog.engine.connections import (
     CatalogUnusable,
     SqliteReader,
     check_library,
+    explain,
     limit_page_caches,
     open_reader,
     open_writer,
@@ -83,3 +88,16 @@ def test_page_caches_reuse_their_pages_when_memory_is_limited(tmp_path):
         connection.close()
     assert used[0] > 1000 * 10_000
     assert used[1] < used[0] / 4
+
+
+def test_a_file_that_cannot_be_opened_is_explained_by_the_descriptors(monkeypatch):
+    assert type(explain(apsw.CantOpenError("unable to open database file"))) is StorageFailed
+
+    def no_descriptor(*_):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(os, "open", no_descriptor)
+    assert type(explain(apsw.CantOpenError("unable to open database file"))) is TooManyOpenFiles
+    assert type(explain(OSError(errno.EMFILE, "too many"))) is TooManyOpenFiles
+    assert type(explain(apsw.FullError("full"))) is StorageFull
+    assert type(explain(apsw.IOError("broken"))) is StorageFailed
