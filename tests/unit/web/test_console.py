@@ -160,7 +160,7 @@ async def test_browsers_are_led_to_the_console_and_clients_never(browser: Browse
 async def test_errors_are_pages(browser: Browser) -> None:
     for path, status in (("/ui/nowhere", 404), ("/ui/static/x.css", 404), ("/ui/repositories/main/x%00y", 303)):
         assert (await browser.raw("GET", path)).status == status
-    reply = await browser.raw("POST", "/ui/login", {"a": ["x"] * 600})
+    reply = await browser.raw("POST", "/ui/login", {"a": ["x"] * 2500})
     assert reply.status == 422
     assert b"Traceback" not in reply.body
 
