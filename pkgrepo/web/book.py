@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from typing import Final
 
@@ -63,13 +64,19 @@ def picture(name: str) -> bytes:
     return (files("pkgrepo") / "docs" / "pictures" / name).read_bytes()
 
 
+@cache
+def _size_of(name: str) -> tuple[int, int]:
+    """The width and height of a picture, whose file is read once for that."""
+    size = picture(name)[_SIZE_AT : _SIZE_AT + 8]
+    return int.from_bytes(size[:4]), int.from_bytes(size[4:])
+
+
 def text_and_pictures(text: str) -> Iterator[str | Picture]:
     """Markdown in parts, with the pictures, which are lines of their own, between them."""
     start = 0
     for found in _PICTURE.finditer(text):
         yield text[start : found.start()]
-        size = picture(found["name"])[_SIZE_AT : _SIZE_AT + 8]
-        yield Picture(found["name"], found["text"], int.from_bytes(size[:4]), int.from_bytes(size[4:]))
+        yield Picture(found["name"], found["text"], *_size_of(found["name"]))
         start = found.end()
     yield text[start:]
 
