@@ -9,8 +9,10 @@ import pytest
 from attrs import evolve
 
 from tests.lab.faults.checks import Checker
+from tests.lab.faults.engines import ENGINES
 from tests.lab.faults.ledger import Item, Ledger
-from tests.lab.faults.run import AUTH, page, run
+from tests.lab.faults.rounds import AUTH
+from tests.lab.faults.run import page, run
 from tests.lab.faults.writers import place_of
 from tests.support import server_process
 from tests.support.data_folder import DataFolder
@@ -22,10 +24,11 @@ pytestmark = [pytest.mark.faults, pytest.mark.folder("disks and processes of one
 
 def test_some_rounds_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_process, "WORKERS", ["1"])
-    result = run(tmp_path, minutes=5, seed=random.randrange(10**9), rounds=4, writers=6)
+    engine = ENGINES["sqlite"]
+    result = run(tmp_path, minutes=5, seed=random.randrange(10**9), engine=engine, rounds=4, writers=6)
     assert result.wrong == [], result.seed
     assert (sum(result.faults.values()), result.acknowledged > 20) == (4, True), result
-    assert f"| acknowledged changes | {result.acknowledged} |" in page(result, "bin/faults", 5)
+    assert f"| acknowledged changes | {result.acknowledged} |" in page(result, engine, "bin/faults", 5)
 
 
 def test_what_is_lost_changed_or_there_again_is_told(tmp_path: Path) -> None:
@@ -47,7 +50,7 @@ def test_what_is_lost_changed_or_there_again_is_told(tmp_path: Path) -> None:
         assert copy is not None
         copy.chmod(0o644)
         copy.write_bytes(copy.read_bytes()[:-1] + b"x")
-        checker = Checker(server.url, AUTH)
+        checker = Checker(server.url)
         found = {each.item.name: each.why for each in checker.check(ledger.states(), ledger)}
         assert found == {
             "lost": "lost: it was acknowledged, and is answered with 404",

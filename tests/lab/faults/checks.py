@@ -3,40 +3,32 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import requests
-from attrs import frozen
 
 from tests.support.timeouts import TIMEOUT_S
 
-from .ledger import Item, Ledger, State, sha256_of
+from .ledger import Ledger, State, sha256_of
+from .rounds import AUTH, Check, Finding, Round
 
 SAMPLE: Final = 300  # items of earlier rounds that are read again after each one
 INDEXES: Final = 60  # of which the index is read, too
 GONE: Final = (404, 410)
 
 
-@frozen
-class Fault:
-    """What is wrong with an item, in a sentence."""
-
-    item: Item
-    why: str
-
-
 class Checker:
     """Reads items as clients do."""
 
-    def __init__(self, url: str, auth: tuple[str, str]) -> None:
+    def __init__(self, url: str) -> None:
         self._url = url
         self._session = requests.Session()
-        self._session.auth = auth
+        self._session.auth = AUTH
         self._session.trust_env = False
         self._indexes: dict[str, str] = {}
 
-    def check(self, states: Iterable[State], ledger: Ledger) -> Iterator[Fault]:
+    def check(self, states: Iterable[State], ledger: Ledger) -> Iterator[Finding]:
         """
         What is wrong with some items.
 
@@ -48,9 +40,9 @@ class Checker:
             status, data = self._get(each.item.file)
             there = status == 200
             if there and sha256_of(data) != each.item.sha256:
-                yield Fault(each.item, "it has other bytes than those that were acknowledged")
+                yield Finding("it has other bytes than those that were acknowledged", each.item)
             elif not there and status not in GONE:
-                yield Fault(each.item, f"it is answered with {status}")
+                yield Finding(f"it is answered with {status}", each.item)
             elif each.open:
                 ledger.settle(each, there=there)
             elif each.there != there:
@@ -59,16 +51,16 @@ class Checker:
                     if each.there
                     else "it was deleted, and is there"
                 )
-                yield Fault(each.item, why)
+                yield Finding(why, each.item)
 
-    def check_indexes(self, states: Iterable[State]) -> Iterator[Fault]:
+    def check_indexes(self, states: Iterable[State]) -> Iterator[Finding]:
         """What indexes say otherwise than files."""
         for each in states:
             if not each.item.index or each.open:
                 continue
             listed = each.item.listed in self._index(each.item.index)
             if listed != each.there:
-                yield Fault(each.item, f"its index {'lists' if listed else 'does not list'} it")
+                yield Finding(f"its index {'lists' if listed else 'does not list'} it", each.item)
 
     def _index(self, path: str) -> str:
         if path not in self._indexes:
@@ -81,8 +73,25 @@ class Checker:
         return answer.status_code, answer.content
 
 
-def sampled(ledger: Ledger, begun: int, rng: random.Random) -> list[State]:
+def sampled(states: Sequence[State], begun: int, rng: random.Random) -> list[State]:
     """The items of the last round, which are those after the first ``begun``, and some of earlier ones."""
-    every = [*ledger.states()]
-    opened = [each for each in every[:begun] if each.open]
-    return [*every[begun:], *opened, *rng.sample(every[:begun], min(SAMPLE, begun))]
+    opened = [each for each in states[:begun] if each.open]
+    return [*states[begun:], *opened, *rng.sample(states[:begun], min(SAMPLE, begun))]
+
+
+def check_items(round_: Round) -> Iterator[Finding]:
+    """
+    The items of the round, some of earlier ones, and some indexes, through each server.
+
+    Of the round without writers, which is the last one, everything.
+    """
+    every = [*round_.ledger.states()]
+    states = sampled(every, round_.begun, round_.rng) if round_.writers else every
+    indexed = round_.rng.sample(states, min(INDEXES, len(states))) if round_.writers else every
+    for url in round_.urls:
+        checker = Checker(url)
+        yield from checker.check(states, round_.ledger)
+        yield from checker.check_indexes(indexed)
+
+
+CHECKS: Final[Sequence[Check]] = (check_items,)  # in the order in which they look after each round, and in the end

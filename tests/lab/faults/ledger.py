@@ -71,6 +71,7 @@ class Ledger:
         """Note what became of a change that had no answer."""
         with self._lock:
             state.open, state.there = False, there
+            self._write(f"is {'there' if there else 'not there'}", "settled", state.item)
 
     def states(self) -> Iterator[State]:
         """Every item that a change was asked for, in the order of the first one."""
@@ -83,9 +84,10 @@ class Ledger:
             self._line(fields)
 
     def history(self, item: Item) -> list[str]:
-        """The lines about an item."""
-        text = f'"{item.format} {item.name} {item.version}"'
-        return [line for line in Path(self._file.name).read_text().splitlines() if text in line]
+        """The lines about an item, and about what else there was from the first one on, such as faults."""
+        text, lines = f'"{item.format} {item.name} {item.version}"', Path(self._file.name).read_text().splitlines()
+        first = next((number for number, line in enumerate(lines) if text in line), len(lines))
+        return [line for line in lines[first:] if text in line or '"item": ' not in line]
 
     def _write(self, what: str, step: str, item: Item) -> None:
         self._line({"what": what, "step": step, "item": f"{item.format} {item.name} {item.version}"})

@@ -1,4 +1,4 @@
-"""The command behind ``bin/faults``: rounds of writers and faults for some minutes, and a page of what came out."""
+"""The command behind ``bin/faults``: rounds of work and faults for some minutes, and a page of what came out."""
 
 from __future__ import annotations
 
@@ -7,35 +7,29 @@ import json
 import os
 import platform
 import random
-import re
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from attrs import Factory, define
 
-from tests.support import server_process
-from tests.support.data_folder import DataFolder, pkgrepo, wait_for
-from tests.support.first_publishes import REPOSITORIES, Publisher
-from tests.support.python_index import PASSWORD, USER
-from tests.support.server_process import ServerProcess, restarts
+from tests.support.first_publishes import REPOSITORIES
 
-from .checks import INDEXES, SAMPLE, Checker, Fault, sampled
+from .checks import CHECKS, SAMPLE
+from .engines import ENGINES
+from .engines.estate import Engine, Estate
+from .jobs import JOBS
 from .ledger import Ledger
-from .nemesis import FAULTS, Site, chosen, site
-from .writers import Writer
+from .rounds import Finding, Round
 
-Start = Callable[..., ServerProcess]
-
-AUTH: Final = (USER, PASSWORD)
 WRITERS: Final = 16
-OVERTAKEN: Final = re.compile(r": 50[034] ")  # a response while the server or one of its workers dies
-ROUND_S: Final = (0.3, 2.5)  # how long writers write before a fault
+ROUND_S: Final = (0.3, 2.5)  # how long there is work before a fault
+CONFIGURATION: Final = "limits.login_failures = 1000\n"
 
 
 PAGE: Final = """\
@@ -75,82 +69,80 @@ class Result:
     acknowledged: int = 0
     items: int = 0
     wrong: list[str] = Factory(list)
-    skipped: str = ""
+    left_out: list[str] = Factory(list)
 
 
-def run(folder: Path, minutes: float, seed: int, *, rounds: int = 10**9, writers: int = WRITERS) -> Result:
+def run(
+    folder: Path, minutes: float, seed: int, *, engine: Engine, rounds: int = 10**9, writers: int = WRITERS
+) -> Result:
     """Do rounds until so many minutes have passed, or so many are done, or something is wrong."""
     result, rng = Result(seed), random.Random(seed)
     ends_at = time.monotonic() + minutes * 60
-    server_process.WORKERS[0] = "2"
-    with site(folder) as place:
-        result.skipped = place.why
-        environ = {"PKGREPO_DATA__DIR": str(place.folder / "data")}
-        ledger = Ledger(folder / "ledger.jsonl")
-        with restarts(folder, "limits.login_failures = 1000\n", environ) as start:
-            server = start()
-            for format_, name in REPOSITORIES.items():
-                Publisher(server.url, AUTH).create(name, format_)
-            while time.monotonic() < ends_at and sum(result.faults.values()) < rounds and not result.wrong:
-                server = _round(start, server, place, ledger, result, rng, writers)
-            if not result.wrong:
-                _finish(server, place, ledger, result)
-        result.acknowledged, result.items = ledger.acknowledged, sum(1 for _ in ledger.states())
+    ledger = Ledger(folder / "ledger.jsonl")
+    with engine.run(folder, CONFIGURATION + "".join(each.configuration for each in JOBS)) as estate:
+        result.left_out += estate.left_out
+        for each in JOBS:
+            each.prepare(estate.urls[0])
+        number = 0
+        while time.monotonic() < ends_at and number < rounds and not result.wrong:
+            begun = sum(1 for _ in ledger.states())
+            _round(estate, Round(number, estate.urls, ledger, rng, begun, writers), result)
+            number += 1
+        if not result.wrong:
+            _finish(estate, Round(number, estate.urls, ledger, rng, 0, 0), result)
+    result.acknowledged, result.items = ledger.acknowledged, sum(1 for _ in ledger.states())
     return result
 
 
-def _round(
-    start: Start, server: ServerProcess, place: Site, ledger: Ledger, result: Result, rng: random.Random, count: int
-) -> ServerProcess:
-    begun = sum(1 for _ in ledger.states())
-    threads = [
-        Writer(10 * sum(result.faults.values()) * count + number, server.url, AUTH, ledger, random.Random(rng.random()))
-        for number in range(count)
-    ]
-    time.sleep(rng.uniform(*ROUND_S))
-    name = chosen(place, rng)
-    ledger.note(fault=name, round=sum(result.faults.values()))
-    goes_on = FAULTS[name](server, place, rng)
-    died_at = time.monotonic()
-    for each in threads:
+def _round(estate: Estate, round_: Round, result: Result) -> None:
+    workers = [each for job in JOBS for each in job.begin(round_)]
+    time.sleep(round_.rng.uniform(*ROUND_S))
+    [fault] = round_.rng.choices(estate.faults, [each.chance for each in estate.faults])
+    round_.ledger.note(fault=fault.name, round=round_.number)
+    began_at = time.monotonic()
+    fault.strike(round_.rng)
+    over_at = time.monotonic()
+    for each in workers:
         each.stop()
-    for each in threads:
+    for each in workers:
         each.join()
         result.steps += each.counts
-    result.faults[name] += 1
-    if not goes_on:
-        server = start()
-        result.recoveries_s.append(time.monotonic() - died_at)
-    checker, states = Checker(server.url, AUTH), sampled(ledger, begun, rng)
-    found = [*checker.check(states, ledger), *checker.check_indexes(rng.sample(states, min(INDEXES, len(states))))]
-    result.wrong += [f"round {sum(result.faults.values())}, {name}: {each}" for each in _told(found, ledger)]
-    result.wrong += [f"{name}: {each}" for one in threads for each in one.wrong if not OVERTAKEN.search(each)]
-    return server
+    result.faults[fault.name] += 1
+    if estate.mend():
+        result.recoveries_s.append(time.monotonic() - over_at)
+    after = Round(round_.number, estate.urls, round_.ledger, round_.rng, round_.begun, round_.writers)
+    where = f"round {round_.number}, {fault.name}"
+    result.wrong += [f"{where}: {each}" for each in _told(_looked(after), round_.ledger)]
+    result.wrong += [
+        f"{where}: {each.what}"
+        for worker in workers
+        for each in worker.wrong
+        if not (each.at >= began_at and each.status >= 500)
+    ]
 
 
-def _finish(server: ServerProcess, place: Site, ledger: Ledger, result: Result) -> None:
-    """All items once more, and what the administrator's commands find in the data of a stopped server."""
-    checker, states = Checker(server.url, AUTH), [*ledger.states()]
-    result.wrong += _told([*checker.check(states, ledger), *checker.check_indexes(states)], ledger)
-    data = DataFolder(place.folder / "data")
-    wait_for(data.is_tidy, server)
-    wait_for(data.is_in_step, server)
-    server.stop()
-    done = pkgrepo(data, "verify")
-    if done.returncode:
-        result.wrong.append(f"pkgrepo verify: {done.stdout}{done.stderr}")
+def _finish(estate: Estate, round_: Round, result: Result) -> None:
+    """Everything once more, and what is wrong with the data when all is stopped."""
+    result.wrong += _told(_looked(round_), round_.ledger)
+    result.wrong += estate.end()
 
 
-def _told(found: Sequence[Fault], ledger: Ledger) -> list[str]:
-    """A sentence for each fault, with the history of its item."""
+def _looked(round_: Round) -> list[Finding]:
+    return [found for check in CHECKS for found in check(round_)]
+
+
+def _told(found: Iterable[Finding], ledger: Ledger) -> list[str]:
+    """A sentence for each finding, with the history of its item."""
     return [
-        f"{each.item.format} {each.item.name} {each.item.version}: {each.why}\n    "
+        each.why
+        if each.item is None
+        else f"{each.item.format} {each.item.name} {each.item.version}: {each.why}\n    "
         + "\n    ".join(ledger.history(each.item))
         for each in found
     ]
 
 
-def page(result: Result, command: str, minutes: float) -> str:
+def page(result: Result, engine: Engine, command: str, minutes: float) -> str:
     """The page of the book, in Markdown."""
     recovered = sorted(result.recoveries_s)
     median, p99 = (recovered[int(len(recovered) * part)] if recovered else 0 for part in (0.5, 0.99))
@@ -161,7 +153,7 @@ def page(result: Result, command: str, minutes: float) -> str:
     )
     rows = {
         "run": f"{datetime.now(UTC):%Y-%m-%d}, `{command}`, {minutes:g} minutes",
-        "machine": f"{machine}; SQLite, two workers",
+        "machine": f"{machine}; {engine.about}",
         "acknowledged changes": result.acknowledged,
         "versions": result.items,
         "steps": done,
@@ -177,19 +169,22 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="bin/faults", description=__doc__)
     parser.add_argument("minutes", nargs="?", type=float, default=10)
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--engine", choices=[*ENGINES], default="sqlite")
     parser.add_argument("--page", type=Path, help="write the page of the book")
     given = parser.parse_args(arguments)
     seed = random.SystemRandom().randrange(10**9) if given.seed is None else given.seed
+    engine = ENGINES[given.engine]
     print(f"seed {seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
-        result = run(Path(folder), given.minutes, seed)
+        result = run(Path(folder), given.minutes, seed, engine=engine)
     print(json.dumps({"faults": result.faults, "acknowledged": result.acknowledged, "items": result.items}, indent=2))
-    if result.skipped:
-        print(f"left out: {result.skipped}")
+    for each in result.left_out:
+        print(f"left out: {each}")
     for each in result.wrong:
         print(f"WRONG: {each}")
     if given.page is not None and not result.wrong:
-        given.page.write_text(page(result, f"bin/faults {given.minutes:g} --seed {seed}", given.minutes))
+        command = f"bin/faults {given.minutes:g} --engine {engine.name} --seed {seed}"
+        given.page.write_text(page(result, engine, command, given.minutes))
     return 1 if result.wrong else 0
 
 

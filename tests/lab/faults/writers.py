@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -14,29 +15,32 @@ import requests
 from tests.support.first_publishes import REPOSITORIES, Publisher
 
 from .ledger import Item, Ledger, sha256_of
+from .rounds import AUTH, Complaint, Job, Round
 
 NAMES: Final = 4  # packages of each writer in each format
 CHANCES: Final[Mapping[str, float]] = {"publish": 0.7, "delete": 0.12, "restore": 0.08, "read": 0.1}
+STATUS: Final = re.compile(r": (\d{3}) ")  # in what a publisher says about a response
+REST_S: Final = 0.05  # after a step that failed
 
 
 class Writer:
     """
-    One client in a thread, which alone changes its packages; it ends when the server does not answer, or with ``stop``.
+    One client in a thread, which alone changes its packages; it goes on until ``stop``, also without a server.
 
-    ``wrong`` are responses that no fault explains.
+    See L{Worker}.
     """
 
-    def __init__(self, number: int, url: str, auth: tuple[str, str], ledger: Ledger, rng: random.Random) -> None:
+    def __init__(self, number: int, url: str, ledger: Ledger, rng: random.Random) -> None:
         self._number = number
         self._step = 0
-        self._publisher = Publisher(url, auth)
+        self._publisher = Publisher(url, AUTH)
         self._ledger = ledger
         self._rng = rng
         self._stopped = threading.Event()
         self._there: list[Item] = []
         self._deleted: list[tuple[Item, str]] = []
         self.counts: Counter[str] = Counter()
-        self.wrong: list[str] = []
+        self.wrong: list[Complaint] = []
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -61,12 +65,12 @@ class Writer:
             try:
                 steps[what]()
                 self.counts[what] += 1
-            except requests.RequestException:  # there is no server any more
-                return
+            except requests.RequestException:  # there is no server now
+                self._stopped.wait(REST_S)
             except AssertionError as error:  # a response other than success
-                if not self._stopped.is_set():
-                    self.wrong.append(f"{what}: {error}")
-                return
+                found = STATUS.search(str(error))
+                self.wrong.append(Complaint(f"{what}: {error}", int(found[1]) if found else 0))
+                self._stopped.wait(REST_S)
 
     def _publish(self) -> None:
         format_ = self._rng.choice([*REPOSITORIES])
@@ -103,7 +107,7 @@ class Writer:
             return
         item = self._rng.choice(self._there)
         if sha256_of(self._publisher.ask("GET", item.file).content) != item.sha256:
-            self.wrong.append(f"read: {item.file} has other bytes")
+            self.wrong.append(Complaint(f"read: {item.file} has other bytes"))
 
 
 def place_of(item: Item) -> str:
@@ -112,3 +116,25 @@ def place_of(item: Item) -> str:
     version = f"v{item.version}" if item.format == "go" else item.version
     repository = quote(f"main/{REPOSITORIES[item.format]}", safe="")
     return f"api/package/{repository}/{quote(package, safe='')}/versions/{quote(version, safe='')}"
+
+
+def prepare(url: str) -> None:
+    """Make the repositories."""
+    for format_, name in REPOSITORIES.items():
+        Publisher(url, AUTH).create(name, format_)
+
+
+def begin(round_: Round) -> list[Writer]:
+    """The writers of a round, in turn at each server."""
+    return [
+        Writer(
+            round_.number * round_.writers + number,
+            round_.urls[number % len(round_.urls)],
+            round_.ledger,
+            random.Random(round_.rng.random()),
+        )
+        for number in range(round_.writers)
+    ]
+
+
+WRITING: Final = Job(begin, prepare)
