@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -98,8 +98,10 @@ class Nodes:
         """The settings of what both share."""
         return {"data.storages": str(self.storages), "database.url": as_url(self.database)}
 
-    def begin(self, number: int, environ: Mapping[str, str] | None = None) -> ServerProcess:
-        """Begin to start a node, with more variables of its environment."""
+    def begin(
+        self, number: int, environ: Mapping[str, str] | None = None, launcher: Sequence[str] | None = None
+    ) -> ServerProcess:
+        """Begin to start a node, with more variables of its environment; ``launcher`` as of ``twistd_process``."""
         folder = self.data(number).parent
         (folder / "pkgrepo.toml").write_text(self._configuration)
         variables = {
@@ -109,7 +111,13 @@ class Nodes:
             **(environ or {}),
         }
         process = twistd_process(
-            folder, "--config", "pkgrepo.toml", environ=variables, patched=False, on_line=self.written.append
+            folder,
+            "--config",
+            "pkgrepo.toml",
+            environ=variables,
+            patched=False,
+            on_line=self.written.append,
+            launcher=launcher,
         )
         self.processes[number] = process
         return process

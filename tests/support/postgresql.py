@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,10 @@ UNPRIVILEGED = {"user": "nobody", "group": "nogroup", "extra_groups": []}  # Pos
 # The default collation is not bytewise, so that tests find a column that lacks COLLATE "C".
 LOCALE = ("--encoding=UTF8", "--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en-US")
 NEW = (PROGRAMS / "initdb", "-D", "data", "--no-sync", "--auth=trust", "--username=pkgrepo", *LOCALE)
+NEW_ON_DISK = tuple(each for each in NEW if each != "--no-sync")
 SETTINGS = {
     "listen_addresses": "",
+    "port": "5432",
     "max_connections": 300,
     "shared_buffers": "16MB",
     "autovacuum": "off",
@@ -37,16 +39,23 @@ SETTINGS = {
     "full_page_writes": "off",
     "wal_keep_size": "256MB",  # for a replica that is away; each database that is created or dropped is a checkpoint
 }
+# With these a power cut loses nothing that was committed.
+SAFE = {"autovacuum": "on", "fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
 # On tmpfs where the folders of tests are: a database has 700 files, which cost much processor time on a disk.
 PLACE = os.environ.get("PYTEST_DEBUG_TEMPROOT")
 
 
 class PostgresServer:
-    """A server, which can be killed and started again; ``address`` is the connection string of an empty database."""
+    """
+    A server, which can be killed and started again; ``address`` is the connection string of an empty database.
 
-    def __init__(self, folder: Path, make: Sequence[str | Path]) -> None:
-        self.address = f"host={folder} user=pkgrepo dbname=postgres"
+    ``settings`` replace some of ``SETTINGS``.
+    """
+
+    def __init__(self, folder: Path, make: Sequence[str | Path], settings: Mapping[str, str] | None = None) -> None:
         self._folder = folder
+        self._settings = {**SETTINGS, **(settings or {}), "unix_socket_directories": str(folder)}
+        self.address = f"host={folder} port={self._settings['port']} user=pkgrepo dbname=postgres"
         self._owner = _owner(folder)
         folder.chmod(0o755)  # clients that have given up the rights of root need the socket
         _make(folder, self._owner, make)
@@ -79,16 +88,29 @@ class PostgresServer:
             self._process = self._spawn()
         self.wait_ready()
 
+    def stop(self, number: int = signal.SIGINT) -> None:
+        """Stop it; it does not wait for clients. With SIGQUIT it does not even write what it has in memory."""
+        self._process.send_signal(number)
+        self._process.wait(TIMEOUT_S)
+
+    @property
+    def pids(self) -> list[int]:
+        """All its processes, the one that starts the others first; none when that has ended."""
+        pid = self._process.pid
+        return [] if self._process.poll() is not None else [pid, *workers_of(pid)]
+
     def signal(self, number: int) -> None:
         """Send a signal to all its processes, each of which has a session of its own."""
-        for pid in [self._process.pid, *workers_of(self._process.pid)]:
+        for pid in self.pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
 
-    def stop(self) -> None:
-        """Stop it; it does not wait for clients."""
-        self._process.send_signal(signal.SIGINT)
-        self._process.wait(TIMEOUT_S)
+    def admit(self, network: str) -> None:
+        """Let clients of a network in, as those of the socket, when it starts next."""
+        with (self._folder / "data" / "pg_hba.conf").open("a") as file:
+            file.write(f"host all all {network} trust\n")
+            file.flush()
+            os.fsync(file.fileno())
 
     def _ended_soon(self) -> bool:
         try:
@@ -98,7 +120,7 @@ class PostgresServer:
         return True
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        options = [f"--{name}={value}" for name, value in {**SETTINGS, "unix_socket_directories": self._folder}.items()]
+        options = [f"--{name}={value}" for name, value in self._settings.items()]
         with (self._folder / "log").open("ab") as log:
             return subprocess.Popen(
                 [PROGRAMS / "postgres", "-D", self._folder / "data", *options],

@@ -33,16 +33,22 @@ BUCKET = "packages"
 
 @contextmanager
 def s3_server(
-    port: int | None = None, folder: Path | None = None, *options: str | Path, kind: str = "versitygw"
+    port: int | None = None,
+    folder: Path | None = None,
+    *options: str | Path,
+    kind: str = "versitygw",
+    host: str = "127.0.0.1",
 ) -> Iterator[S3Server]:
     """
     Run versitygw or moto with an empty bucket; versitygw over a new folder or one of an earlier server.
+
+    ``host`` is an address of this machine.
 
     ``options`` are further ones of versitygw; with a certificate (``--cert``) it speaks TLS.
     """
     program = client(kind, PROGRAMS[kind])
     with tempfile.TemporaryDirectory(prefix="s3") as name:
-        server = SERVERS[kind](program, folder or Path(name), port or closed_port(), options)
+        server = SERVERS[kind](program, folder or Path(name), port or closed_port(), options, host)
         server.start()
         try:
             yield server
@@ -53,15 +59,18 @@ def s3_server(
 class S3Server:
     """A server process with one bucket."""
 
-    def __init__(self, program: Path, folder: Path, port: int, options: Sequence[str | Path] = ()) -> None:
+    def __init__(
+        self, program: Path, folder: Path, port: int, options: Sequence[str | Path] = (), host: str = "127.0.0.1"
+    ) -> None:
         self._program = program
         self._folder = folder
+        self._host = host
         self._port = port
         self._process: subprocess.Popen[bytes] | None = None
         self._options = options
         certificate = options[options.index("--cert") + 1] if "--cert" in options else None
         self._verify = True if certificate is None else str(certificate)
-        self.endpoint = f"{'http' if certificate is None else 'https'}://127.0.0.1:{port}"
+        self.endpoint = f"{'http' if certificate is None else 'https'}://{host}:{port}"
 
     @property
     def objects(self) -> Path:
@@ -82,7 +91,7 @@ class S3Server:
         files, sidecar = self._folder / "files", self._folder / "sidecar"
         for each in (files, sidecar):
             each.mkdir(exist_ok=True)
-        options = ["--port", f"127.0.0.1:{self._port}", "--access", KEY.id, "--secret", KEY.secret, "--keep-alive"]
+        options = ["--port", f"{self._host}:{self._port}", "--access", KEY.id, "--secret", KEY.secret, "--keep-alive"]
         options += ["--quiet", "--region", REGION]
         return [self._program, *options, *self._options, "posix", "--sidecar", sidecar, files]
 
@@ -119,19 +128,23 @@ class S3Server:
 
     def kill(self) -> None:
         """Kill it as a crash does."""
+        self.signal(signal.SIGKILL)
         if self._process is not None:
-            self._process.kill()
             self._process.wait(TIMEOUT_S)
+
+    def signal(self, number: int) -> None:
+        """Send it a signal."""
+        if self._process is not None:
+            self._process.send_signal(number)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Stop it for a while, as a machine does that has no memory left; its connections stay open."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
+        self.signal(signal.SIGSTOP)
         try:
             yield
         finally:
-            self._process.send_signal(signal.SIGCONT)
+            self.signal(signal.SIGCONT)
 
     def _make_bucket(self) -> int:
         return self._put(BUCKET, b"")
@@ -147,7 +160,7 @@ class MotoServer(S3Server):
     """The same by moto, which keeps its objects in memory."""
 
     def command(self) -> list[str | Path]:
-        return [self._program, "-H", "127.0.0.1", "-p", str(self._port)]
+        return [self._program, "-H", self._host, "-p", str(self._port)]
 
 
 PROGRAMS = {"versitygw": "versitygw", "moto": "moto_server"}

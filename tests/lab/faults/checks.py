@@ -11,7 +11,7 @@ import requests
 from tests.support.timeouts import TIMEOUT_S
 
 from .ledger import Ledger, State, sha256_of
-from .rounds import AUTH, Check, Finding, Round
+from .rounds import AUTH, BYTES, LOST, WRONG, Check, Finding, Round
 
 SAMPLE: Final = 300  # items of earlier rounds that are read again after each one
 INDEXES: Final = 60  # of which the index is read, too
@@ -40,7 +40,7 @@ class Checker:
             status, data = self._get(each.item.file)
             there = status == 200
             if there and sha256_of(data) != each.item.sha256:
-                yield Finding("it has other bytes than those that were acknowledged", each.item)
+                yield Finding("it has other bytes than those that were acknowledged", each.item, BYTES)
             elif not there and status not in GONE:
                 yield Finding(f"it is answered with {status}", each.item)
             elif each.open:
@@ -51,7 +51,7 @@ class Checker:
                     if each.there
                     else "it was deleted, and is there"
                 )
-                yield Finding(why, each.item)
+                yield Finding(why, each.item, LOST if each.there else WRONG)
 
     def check_indexes(self, states: Iterable[State]) -> Iterator[Finding]:
         """What indexes say otherwise than files."""

@@ -57,13 +57,13 @@ class Ledger:
     def begin(self, what: str, item: Item) -> None:
         """Note that a change is asked for."""
         with self._lock:
-            self._states.setdefault((item.format, item.name, item.version), State(item)).open = True
+            self._states.setdefault(key_of(item), State(item)).open = True
             self._write(what, "begun", item)
 
     def end(self, what: str, item: Item, *, there: bool) -> None:
         """Note that a change was acknowledged: the item is there now, or is not."""
         with self._lock:
-            self._states[item.format, item.name, item.version] = State(item, there)
+            self._states[key_of(item)] = State(item, there)
             self.acknowledged += 1
             self._write(what, "acknowledged", item)
 
@@ -77,6 +77,11 @@ class Ledger:
         """Every item that a change was asked for, in the order of the first one."""
         with self._lock:
             return iter([*self._states.values()])
+
+    def is_still(self, state: State) -> bool:
+        """Whether nothing has begun to change an item since its state was taken, which was not open then."""
+        with self._lock:
+            return not state.open and self._states[key_of(state.item)] is state
 
     def note(self, **fields: Any) -> None:
         """Add a line about something else, such as a fault."""
@@ -96,6 +101,11 @@ class Ledger:
         self._file.write(json.dumps(fields) + "\n")
         self._file.flush()
         os.fsync(self._file.fileno())
+
+
+def key_of(item: Item) -> tuple[str, str, str]:
+    """What an item is known by."""
+    return (item.format, item.name, item.version)
 
 
 def sha256_of(data: bytes) -> str:

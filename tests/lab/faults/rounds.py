@@ -15,6 +15,8 @@ from tests.support.python_index import PASSWORD, USER
 from .ledger import Item, Ledger
 
 AUTH: Final = (USER, PASSWORD)
+LOST, BYTES, WRONG = "lost", "with other bytes", "wrong otherwise"
+KINDS: Final = (LOST, BYTES, WRONG)
 
 
 @frozen
@@ -37,10 +39,11 @@ class Round:
 
 @frozen
 class Finding:
-    """What is wrong, in a sentence; with an item, if it is about one."""
+    """What is wrong, in a sentence; with an item, if it is about one. ``kind`` is of ``KINDS``."""
 
     why: str
     item: Item | None = None
+    kind: str = WRONG
 
 
 @frozen

@@ -4,188 +4,197 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import random
+import shutil
+import signal
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from attrs import Factory, define
+import pytest
+from attrs import define, evolve
 
-from tests.support.first_publishes import REPOSITORIES
-
-from .checks import CHECKS, SAMPLE
+from .checks import CHECKS
 from .engines import ENGINES
-from .engines.estate import Engine, Estate
+from .engines.estate import Engine, Estate, Fault, NotRecovered
 from .jobs import JOBS
 from .ledger import Ledger
-from .rounds import Finding, Round
+from .results import Result, merged, page, summary_of
+from .rounds import WRONG, Finding, Round, Worker
 
 WRITERS: Final = 16
-ROUND_S: Final = (0.3, 2.5)  # how long there is work before a fault
-CONFIGURATION: Final = "limits.login_failures = 1000\n"
-
-
-PAGE: Final = """\
-# What a server survives
-
-An acknowledged upload is not lost: not by `kill -9`, not by a power cut, not by a server that is stopped for some time.
-`bin/faults` tries that with writers of all formats; this is what came out of it. Run it on your machine:
-
-```
-bin/faults 30            # minutes; --seed N repeats a run, --page FILE writes this page
-```
-
-In each round {writers} writers publish, delete and restore versions of {formats} formats, and note on another disk what
-was acknowledged. Then one fault comes, and the next server is read as clients read: the files of the round and {sample}
-older ones, byte for byte, and indexes, have to be what was acknowledged; what had no response is there as a whole, or
-is not. In the end all are read, and `pkgrepo verify` reads the data of the stopped server. A power cut discards all
-that was not synced to an ext4 disk.
-
-| | |
-| --- | --- |
-{table}
-
-| fault | times |
-| --- | --- |
-{faults}
-"""
-
-
-@define
-class Result:
-    """What came out of the rounds: how many faults of each kind, and seconds from each death to the first response."""
-
-    seed: int
-    faults: Counter[str] = Factory(Counter)
-    recoveries_s: list[float] = Factory(list)
-    steps: Counter[str] = Factory(Counter)
-    acknowledged: int = 0
-    items: int = 0
-    wrong: list[str] = Factory(list)
-    left_out: list[str] = Factory(list)
+ROUND_S: Final = (0.3, 1.5)  # how long there is work before a fault
+AFTER_S: Final = 0.3  # and after the servers have recovered from it
+CONFIGURATION: Final = "limits.login_failures = 1000\nlog.access = false\n"
 
 
 def run(
-    folder: Path, minutes: float, seed: int, *, engine: Engine, rounds: int = 10**9, writers: int = WRITERS
+    folder: Path,
+    minutes: float,
+    seed: int,
+    *,
+    engine: Engine,
+    rounds: int = 10**9,
+    writers: int = WRITERS,
+    tell: Callable[[str], object] = str,
+    faults: Sequence[str] = (),
 ) -> Result:
-    """Do rounds until so many minutes have passed, or so many are done, or something is wrong."""
-    result, rng = Result(seed), random.Random(seed)
+    """
+    Do rounds until so many minutes have passed, or so many are done, or something is wrong.
+
+    ``tell`` is called with a line about each round. With ``faults`` only those come, in turn.
+    """
+    result, ledger = Result(seed), Ledger(folder / "ledger.jsonl")
     ends_at = time.monotonic() + minutes * 60
-    ledger = Ledger(folder / "ledger.jsonl")
     with engine.run(folder, CONFIGURATION + "".join(each.configuration for each in JOBS)) as estate:
         result.left_out += estate.left_out
         for each in JOBS:
             each.prepare(estate.urls[0])
-        number = 0
-        while time.monotonic() < ends_at and number < rounds and not result.wrong:
+        while time.monotonic() < ends_at and result.rounds < rounds and not result.wrong:
+            chosen = random.Random(f"{seed} {result.rounds} fault")
+            fault = _chosen(estate.faults, faults, result.rounds, chosen)
+            work = random.Random(f"{seed} {result.rounds} work")
             begun = sum(1 for _ in ledger.states())
-            _round(estate, Round(number, estate.urls, ledger, rng, begun, writers), result)
-            number += 1
+            round_ = Round(result.rounds, estate.urls, ledger, work, begun, writers)
+            told = _Run(estate, result, round_).go(fault, chosen)
+            result.rounds += 1
+            tell(told)
         if not result.wrong:
-            _finish(estate, Round(number, estate.urls, ledger, rng, 0, 0), result)
+            last = Round(result.rounds, estate.urls, ledger, random.Random(f"{seed} last"), 0, 0)
+            _note(result, "in the end", (found for check in CHECKS for found in check(last)), ledger)
+            result.wrong += estate.end()
     result.acknowledged, result.items = ledger.acknowledged, sum(1 for _ in ledger.states())
     return result
 
 
-def _round(estate: Estate, round_: Round, result: Result) -> None:
-    workers = [each for job in JOBS for each in job.begin(round_)]
-    time.sleep(round_.rng.uniform(*ROUND_S))
-    [fault] = round_.rng.choices(estate.faults, [each.chance for each in estate.faults])
-    round_.ledger.note(fault=fault.name, round=round_.number)
-    began_at = time.monotonic()
-    fault.strike(round_.rng)
-    over_at = time.monotonic()
-    for each in workers:
-        each.stop()
-    for each in workers:
-        each.join()
-        result.steps += each.counts
-    result.faults[fault.name] += 1
-    if estate.mend():
-        result.recoveries_s.append(time.monotonic() - over_at)
-    after = Round(round_.number, estate.urls, round_.ledger, round_.rng, round_.begun, round_.writers)
-    where = f"round {round_.number}, {fault.name}"
-    result.wrong += [f"{where}: {each}" for each in _told(_looked(after), round_.ledger)]
-    result.wrong += [
-        f"{where}: {each.what}"
-        for worker in workers
-        for each in worker.wrong
-        if not (each.at >= began_at and each.status >= 500)
-    ]
+def _chosen(every: Sequence[Fault], named: Sequence[str], number: int, rng: random.Random) -> Fault:
+    if named:
+        [found] = [each for each in every if each.name == named[number % len(named)]]
+        return found
+    return rng.choices(every, [each.chance for each in every])[0]
 
 
-def _finish(estate: Estate, round_: Round, result: Result) -> None:
-    """Everything once more, and what is wrong with the data when all is stopped."""
-    result.wrong += _told(_looked(round_), round_.ledger)
-    result.wrong += estate.end()
+@define
+class _Run:
+    """One round."""
+
+    estate: Estate
+    result: Result
+    round: Round
+
+    def go(self, fault: Fault, rng: random.Random) -> str:
+        """Work, the fault, and what comes after it. Returns a line about it."""
+        ledger, times = self.round.ledger, [time.monotonic()]
+        workers = [each for job in JOBS for each in job.begin(self.round)]
+        time.sleep(rng.uniform(*ROUND_S))
+        ledger.note(fault=fault.name, round=self.round.number)
+        times.append(time.monotonic())
+        parts = [*(fault.strike(rng) or ())]
+        times.append(time.monotonic())
+        where = f"round {self.round.number}, {fault.name}" + (f" ({', '.join(parts)})" if parts else "")
+        try:
+            self.estate.mend()
+            times.append(time.monotonic())
+            ledger.note(recovered=self.round.number, parts=parts)
+            time.sleep(AFTER_S)
+        except NotRecovered as error:
+            _note(self.result, where, [Finding(str(error))], ledger)
+            return where
+        finally:
+            self._join(workers, where, times[1])
+        for name in (fault.name, *parts):
+            self.result.faults[name] += 1
+        self.result.recoveries_s[fault.name].append(times[3] - times[2])
+        self.estate.settle()
+        times.append(time.monotonic())
+        after = evolve(self.round, rng=random.Random(f"{self.result.seed} {self.round.number} checks"))
+        _note(self.result, where, (found for check in CHECKS for found in check(after)), ledger)
+        _note(self.result, where, map(Finding, self.estate.said()), ledger)
+        times.append(time.monotonic())
+        steps = zip(("work", "fault", "recovery", "end", "checks"), times, times[1:], strict=False)
+        return f"{where}: {', '.join(f'{name} {end - begin:.1f}' for name, begin, end in steps)}"
+
+    def _join(self, workers: Sequence[Worker], where: str, struck_at: float) -> None:
+        for each in workers:
+            each.stop()
+        for each in workers:
+            each.join()
+            self.result.steps += each.counts
+            wrong = [each.what for each in each.wrong if not (each.at >= struck_at and each.status >= 500)]
+            _note(self.result, where, map(Finding, wrong), self.round.ledger)
 
 
-def _looked(round_: Round) -> list[Finding]:
-    return [found for check in CHECKS for found in check(round_)]
-
-
-def _told(found: Iterable[Finding], ledger: Ledger) -> list[str]:
-    """A sentence for each finding, with the history of its item."""
-    return [
-        each.why
-        if each.item is None
-        else f"{each.item.format} {each.item.name} {each.item.version}: {each.why}\n    "
-        + "\n    ".join(ledger.history(each.item))
-        for each in found
-    ]
-
-
-def page(result: Result, engine: Engine, command: str, minutes: float) -> str:
-    """The page of the book, in Markdown."""
-    recovered = sorted(result.recoveries_s)
-    median, p99 = (recovered[int(len(recovered) * part)] if recovered else 0 for part in (0.5, 0.99))
-    faults = "\n".join(f"| {name} | {count} |" for name, count in sorted(result.faults.items()))
-    done = ", ".join(f"{count} {name}" for name, count in sorted(result.steps.items()))
-    machine = (
-        f"{platform.system()} {platform.release()}, {os.cpu_count()} processors, Python {platform.python_version()}"
-    )
-    rows = {
-        "run": f"{datetime.now(UTC):%Y-%m-%d}, `{command}`, {minutes:g} minutes",
-        "machine": f"{machine}; {engine.about}",
-        "acknowledged changes": result.acknowledged,
-        "versions": result.items,
-        "steps": done,
-        "lost, or with other bytes": len(result.wrong),
-        "from a death to the first response": f"median {median:.1f} s, 99 % {p99:.1f} s",
-    }
-    table = "\n".join(f"| {name} | {value} |" for name, value in rows.items())
-    return PAGE.format(table=table, faults=faults, writers=WRITERS, formats=len(REPOSITORIES), sample=SAMPLE)
+def _note(result: Result, where: str, found: Iterable[Finding], ledger: Ledger) -> None:
+    """Add a sentence for each finding, with the history of its item."""
+    for each in found:
+        result.found[each.kind] += 1
+        item = each.item
+        told = each.why if item is None else f"{item.format} {item.name} {item.version}: {each.why}"
+        history = [] if item is None else ledger.history(item)
+        result.wrong.append("\n    ".join([f"{where}: {told}", *history]))
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run rounds; 1 if something was lost."""
+    """Run rounds; 1 if something was wrong, 2 if this machine cannot."""
     parser = argparse.ArgumentParser(prog="bin/faults", description=__doc__)
     parser.add_argument("minutes", nargs="?", type=float, default=10)
-    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--seed", type=int, default=None, help="repeat the choices of an earlier run")
     parser.add_argument("--engine", choices=[*ENGINES], default="sqlite")
-    parser.add_argument("--page", type=Path, help="write the page of the book")
+    parser.add_argument("--only", action="append", default=[], metavar="FAULT", help="only this fault; may be repeated")
+    parser.add_argument("--results", type=Path, help="put what came out into this file, beside that of other engines")
+    parser.add_argument("--page", type=Path, help="write the page of the book, of this run or of --results")
+    parser.add_argument("--keep", type=Path, help="work in this folder, and keep it if something is wrong")
+    parser.add_argument("--verbose", action="store_true", help="print a line about each round")
     given = parser.parse_args(arguments)
     seed = random.SystemRandom().randrange(10**9) if given.seed is None else given.seed
     engine = ENGINES[given.engine]
     print(f"seed {seed}", flush=True)
-    with tempfile.TemporaryDirectory(prefix="faults-") as folder:
-        result = run(Path(folder), given.minutes, seed, engine=engine)
-    print(json.dumps({"faults": result.faults, "acknowledged": result.acknowledged, "items": result.items}, indent=2))
+    tell = (lambda line: print(line, flush=True)) if given.verbose else str
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that disks and networks end, too
+    try:
+        with _folder(given.keep) as folder:
+            result = run(folder, given.minutes, seed, engine=engine, tell=tell, faults=given.only)
+            if given.keep is not None and not result.wrong:
+                shutil.rmtree(folder)
+    except pytest.skip.Exception as error:
+        print(f"left out: {error}")
+        return 2
+    summary = summary_of(result, f"bin/faults {given.minutes:g} --engine {engine.name} --seed {seed}", given.minutes)
+    print(
+        json.dumps(
+            {
+                "rounds": result.rounds,
+                "faults": dict(sorted(result.faults.items())),
+                "acknowledged": result.acknowledged,
+                "items": result.items,
+                "steps": result.steps,
+                **summary.found,
+            },
+            indent=2,
+        )
+    )
     for each in result.left_out:
         print(f"left out: {each}")
     for each in result.wrong:
-        print(f"WRONG: {each}")
+        print(f"{WRONG.upper()}: seed {seed}, {each}")
+    every = {engine.name: summary} if given.results is None else merged(given.results, engine.name, summary)
     if given.page is not None and not result.wrong:
-        command = f"bin/faults {given.minutes:g} --engine {engine.name} --seed {seed}"
-        given.page.write_text(page(result, engine, command, given.minutes))
+        given.page.write_text(page(every, WRITERS))
     return 1 if result.wrong else 0
+
+
+@contextmanager
+def _folder(keep: Path | None) -> Iterator[Path]:
+    if keep is None:
+        with tempfile.TemporaryDirectory(prefix="faults-") as name:
+            yield Path(name)
+    else:
+        keep.mkdir(parents=True)
+        yield keep.absolute()
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from .rounds import AUTH, Complaint, Job, Round
 NAMES: Final = 4  # packages of each writer in each format
 CHANCES: Final[Mapping[str, float]] = {"publish": 0.7, "delete": 0.12, "restore": 0.08, "read": 0.1}
 STATUS: Final = re.compile(r": (\d{3}) ")  # in what a publisher says about a response
-REST_S: Final = 0.05  # after a step that failed
+REST_S: Final = 0.2  # after a step that failed
 
 
 class Writer:

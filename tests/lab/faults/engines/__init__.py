@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from .estate import Engine
+from .nodes import NODES
 from .sqlite import SQLITE
 
-ENGINES: Final[Mapping[str, Engine]] = {each.name: each for each in (SQLITE,)}
+ENGINES: Final[Mapping[str, Engine]] = {each.name: each for each in (SQLITE, NODES)}

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
+import requests
 from attrs import frozen
+
+RECOVERED_S: Final = 90.0  # seconds in which servers have to answer when all that they need is there again
+LONGEST_ANSWER_S: Final = 10.0
+PAUSE_S: Final = 0.02
+LONGEST_TRACEBACK: Final = 40  # lines
 
 
 @frozen
@@ -16,17 +23,23 @@ class Fault:
     """
     A fault by its name in the results. ``chance`` is how often it is chosen, compared with others.
 
-    ``strike`` returns when it is over, or when what it hit is dead; L{Estate.mend} comes after it.
+    ``strike`` returns when it is over, or when what it hit is dead (``is_deadly``); L{Estate.mend} comes after it. It
+    returns the names of the faults that it was made of, if it was.
     """
 
     name: str
     chance: int
-    strike: Callable[[random.Random], None]
+    strike: Callable[[random.Random], Iterable[str] | None]
+    is_deadly: bool = False
+
+
+class NotRecovered(Exception):
+    """Servers do not answer although everything that they need runs."""
 
 
 class Estate(Protocol):
     """
-    What runs. ``urls`` are the addresses of the servers; they may change with L{mend}.
+    What runs. ``urls`` are the addresses of the servers, which do not change.
 
     ``faults`` are those that can be had on this machine, and ``left_out`` are sentences about others.
     """
@@ -35,8 +48,17 @@ class Estate(Protocol):
     faults: Sequence[Fault]
     left_out: Sequence[str]
 
-    def mend(self) -> bool:
-        """Start what is dead, and wait until every server answers. Returns whether anything was dead."""
+    def begin(self) -> None:
+        """Begin to start what is dead."""
+
+    def mend(self) -> None:
+        """Start what is dead, and wait until every server answers. :raises NotRecovered: one does not"""
+
+    def settle(self) -> None:
+        """Wait until servers know what was changed at others; what they may serve from memory is newer than that."""
+
+    def said(self) -> list[str]:
+        """What is wrong in what processes have written since this was asked last."""
 
     def end(self) -> list[str]:
         """Stop everything in order, and look at the data. Returns what is wrong with them, in sentences."""
@@ -53,3 +75,32 @@ class Engine:
     name: str
     about: str
     run: Callable[[Path, str], AbstractContextManager[Estate]]
+
+
+class Written:
+    """The lines that processes write, which come in threads of their own."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def tracebacks(self) -> list[str]:
+        """Those that came since this was asked last, each with the lines around it."""
+        lines, self.lines[:] = [*self.lines], []
+        at = [number for number, line in enumerate(lines) if line.startswith("Traceback")]
+        return ["".join(lines[max(0, each - 2) : each + LONGEST_TRACEBACK]) for each in at]
+
+
+def wait_until_ready(url: str) -> None:
+    """Wait until a server says that it can do its work. :raises NotRecovered: it does not within ``RECOVERED_S``"""
+    ends_at, said = time.monotonic() + RECOVERED_S, "nothing"
+    while time.monotonic() < ends_at:
+        try:
+            answer = requests.get(f"{url}/readyz", timeout=LONGEST_ANSWER_S, proxies={"http": ""})
+        except requests.RequestException as error:
+            said = str(error)
+        else:
+            if answer.ok:
+                return
+            said = f"{answer.status_code} {answer.text}"
+        time.sleep(PAUSE_S)
+    raise NotRecovered(f"{url} is not ready after {RECOVERED_S:g} s: {said}")

@@ -3,55 +3,109 @@
 from __future__ import annotations
 
 import random
+import resource
+import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from tests.lab.faults.nemesis import LONGEST_PAUSE_S, Site, freeze, kill_all, site, thaw
+from tests.lab.faults.nemesis import clocks
+from tests.lab.faults.nemesis.disks import INJECTIONS, Site, cannot_trace, full, injected, site
+from tests.lab.faults.nemesis.pairs import pairs
+from tests.lab.faults.nemesis.processes import (
+    freeze,
+    highest_descriptor,
+    kill_all,
+    kill_worker,
+    limited,
+    processes_of,
+    thaw,
+)
 from tests.support import server_process
-from tests.support.data_folder import DataFolder, pkgrepo, wait_for
-from tests.support.server_process import ServerProcess, restarts
-from tests.support.workers import kill, workers_of
+from tests.support.data_folder import DataFolder, environment_of, pkgrepo, wait_for
+from tests.support.forked_programs import ForkedProcess
+from tests.support.ports import closed_port
+from tests.support.server_process import ServerProcess, twistd_process
+from tests.support.timeouts import TIMEOUT_S
 
-from .estate import Engine, Fault
+from .estate import Engine, Fault, Written, wait_until_ready
+
+PAUSE_S: Final = (0.2, 2.0)
+FAILING_S: Final = (0.5, 1.5)  # how long calls fail
+CLOCK_S: Final = (30.0, 7200.0)  # by how much the clock is put forward and back; nothing expires so soon
+SHORT: Final = (100, 5_000, 100_000, 1_000_000)  # bytes that files may have, beyond which writes are short
 
 
 class OneServer:
-    """See L{Estate}. ``start`` starts a server on the data below the site."""
+    """See L{Estate}. Its data are below the site."""
 
-    def __init__(self, start: Callable[[], ServerProcess], site: Site) -> None:
-        self._start = start
+    def __init__(self, folder: Path, site: Site, configuration: str) -> None:
+        (folder / "pkgrepo.toml").write_text(configuration)
+        self._folder = folder
         self._site = site
-        self._server = start()
+        self._data = DataFolder(site.folder / "data")
+        self._clock = folder / "clock"
+        self._listen = f"tcp:{(port := closed_port())}:interface=127.0.0.1"
+        self.urls = [f"http://127.0.0.1:{port}"]
+        self._written = Written()
+        self._server = self._started()
         self._is_dead = False
-        self.left_out = [site.why] if site.why else []
-        self.faults = [
-            Fault("kill -9 of the server", 10, self._kill_server),
-            Fault("kill -9 of a worker", 4, self._kill_worker),
-            Fault("all processes stopped for some time", 1, self._pause),
-            *([] if site.cut is None else [Fault("power cut", 4, self._cut_power)]),
-            Fault("restart", 1, self._stop),
+        self.left_out = [each for each in (site.why, cannot_trace(), clocks.WHY_NONE) if each]
+        self.faults = self._every_fault()
+
+    def _every_fault(self) -> list[Fault]:
+        cuts = [Fault("power cut", 34, self._cut_power, is_deadly=True)]
+        disks = [Fault("full disk", 4, self._fill)]
+        calls = [Fault(name, 2, partial(self._inject, how)) for name, how in INJECTIONS.items()]
+        clock = [Fault("clock put forward and back", 2, self._put_clock)]
+        every = [
+            Fault("kill -9 of the server", 80, self._kill_server, is_deadly=True),
+            Fault("kill -9 of a worker", 40, self._kill_worker),
+            Fault("all processes stopped for some time", 6, self._pause),
+            Fault("restart", 6, self._stop, is_deadly=True),
+            Fault("kill -9 of pkgrepo migrate", 4, self._kill_migration, is_deadly=True),
+            Fault("no descriptors left", 4, self._take_descriptors),
+            Fault("short writes", 4, self._shorten),
+            *([] if self._site.cut is None else [*cuts, *disks]),
+            *([] if cannot_trace() else calls),
+            *([] if clocks.WHY_NONE else clock),
         ]
+        return [*every, *pairs(self, every, 14)]
 
-    @property
-    def urls(self) -> list[str]:
-        return [self._server.url]
+    def begin(self) -> None:
+        if self._is_dead:
+            self._server, self._is_dead = self._started(), False
 
-    def mend(self) -> bool:
-        was_dead, self._is_dead = self._is_dead, False
-        if was_dead:
-            self._server = self._start()
-        return was_dead
+    def mend(self) -> None:
+        self.begin()
+        self._server.wait_ready()
+        wait_until_ready(self.urls[0])
+
+    def settle(self) -> None:
+        pass
+
+    def said(self) -> list[str]:
+        return self._written.tracebacks()
 
     def end(self) -> list[str]:
-        data = DataFolder(self._site.folder / "data")
-        wait_for(data.is_tidy, self._server)
-        wait_for(data.is_in_step, self._server)
+        wait_for(self._data.is_tidy, self._server)
+        wait_for(self._data.is_in_step, self._server)
         self._server.stop()
-        done = pkgrepo(data, "verify")
+        done = pkgrepo(self._data, "verify")
         return [f"pkgrepo verify: {done.stdout}{done.stderr}"] if done.returncode else []
+
+    def close(self) -> None:
+        """Kill what runs."""
+        kill_all(self._server)
+
+    def _started(self, environ: Mapping[str, str] | None = None) -> ServerProcess:
+        variables = {"PKGREPO_DATA__DIR": str(self._data.folder), "PKGREPO_SERVER__LISTEN": self._listen}
+        settings = {**variables, **(environ or {})}
+        write = self._written.lines.append
+        return twistd_process(self._folder, "--config", "pkgrepo.toml", environ=settings, on_line=write)
 
     def _kill_server(self, _rng: random.Random) -> None:
         """SIGKILL to the master and all processes below it."""
@@ -59,14 +113,12 @@ class OneServer:
         self._is_dead = True
 
     def _kill_worker(self, rng: random.Random) -> None:
-        """SIGKILL to one worker, in whose place the master starts another one."""
-        if found := workers_of(self._server.pid):
-            kill(rng.choice(found))
+        kill_worker(self._server, rng)
 
     def _pause(self, rng: random.Random) -> None:
         """SIGSTOP to all processes for some time."""
         freeze(self._server)
-        time.sleep(rng.uniform(0.2, LONGEST_PAUSE_S))
+        time.sleep(rng.uniform(*PAUSE_S))
         thaw(self._server)
 
     def _cut_power(self, _rng: random.Random) -> None:
@@ -82,15 +134,63 @@ class OneServer:
         self._server.stop()
         self._is_dead = True
 
+    def _kill_migration(self, rng: random.Random) -> None:
+        """Kill the server, and then what an administrator runs before the next start."""
+        self._kill_server(rng)
+        with open("/dev/null", "r+b") as nothing:
+            streams = (nothing.fileno(), nothing.fileno(), nothing.fileno())
+            environ = environment_of(self._data)
+            command = ForkedProcess(["pkgrepo", "migrate"], streams, environ=environ, folder=self._folder)
+        time.sleep(rng.uniform(0, 0.6))
+        command.send_signal(signal.SIGKILL)
+        command.wait(TIMEOUT_S)
+
+    def _fill(self, rng: random.Random) -> None:
+        """No byte is left on the disk for some time."""
+        with full(self._site.folder):
+            time.sleep(rng.uniform(*FAILING_S))
+
+    def _inject(self, injection: str, rng: random.Random) -> None:
+        """System calls of all processes fail for some time."""
+        with injected(processes_of(self._server), injection):
+            time.sleep(rng.uniform(*FAILING_S))
+
+    def _take_descriptors(self, rng: random.Random) -> None:
+        """No process can open more than a few files for some time."""
+        pids = processes_of(self._server)
+        free = rng.randrange(4)
+        with limited(self._server, resource.RLIMIT_NOFILE, [(pid, highest_descriptor(pid) + 1 + free) for pid in pids]):
+            time.sleep(rng.uniform(*FAILING_S))
+
+    def _shorten(self, rng: random.Random) -> None:
+        """Writes beyond a size are short, and then fail with EFBIG, for some time."""
+        size = rng.choice(SHORT)
+        with limited(self._server, resource.RLIMIT_FSIZE, [(pid, size) for pid in processes_of(self._server)]):
+            time.sleep(rng.uniform(*FAILING_S))
+
+    def _put_clock(self, rng: random.Random) -> None:
+        """Restart with a clock that is put forward and back while it runs; the next start has the machine's again."""
+        self._server.stop()
+        clocks.put(self._clock, 0)
+        self._server = self._started(clocks.environment(self._clock))
+        self._server.wait_ready()
+        for sign in rng.sample((-1, 1), 2):
+            clocks.put(self._clock, sign * rng.uniform(*CLOCK_S))
+            time.sleep(rng.uniform(1, 1.5))
+        clocks.put(self._clock, 0)
+
 
 @contextmanager
 def one_server(folder: Path, configuration: str) -> Iterator[OneServer]:
     """Run a server in a new folder."""
     server_process.WORKERS[0] = "2"
     with site(folder) as place:
-        environ = {"PKGREPO_DATA__DIR": str(place.folder / "data")}
-        with restarts(folder, configuration, environ) as start:
-            yield OneServer(start, place)
+        server = OneServer(folder, place, configuration)
+        try:
+            server.mend()
+            yield server
+        finally:
+            server.close()
 
 
-SQLITE: Final = Engine("sqlite", "SQLite, two workers", one_server)
+SQLITE: Final = Engine("sqlite", "one server with two workers, SQLite", one_server)

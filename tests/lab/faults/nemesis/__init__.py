@@ -1,0 +1,1 @@
+"""What faults are made of: signals to processes, disks and calls that fail, limits, clocks and pairs of faults."""

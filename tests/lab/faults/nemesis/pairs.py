@@ -1,0 +1,40 @@
+"""Faults that come shortly after another one, to what has not recovered from it."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from tests.lab.faults.engines.estate import Estate, Fault
+
+PAUSE_S: Final = (0.0, 1.0)  # between both, in which a start has begun
+MOST_KILLS: Final = 3
+
+
+def pairs(estate: Estate, every: Sequence[Fault], chance: int) -> list[Fault]:
+    """Two faults of an estate, the second one in the middle of the start after the first, if that was deadly."""
+    deadly = [each for each in every if each.is_deadly]
+
+    def strike(first: Fault, others: Sequence[Fault], rng: random.Random) -> list[str]:
+        names = [first.name]
+        first.strike(rng)
+        for each in others:
+            estate.begin()
+            time.sleep(rng.uniform(*PAUSE_S))
+            each.strike(rng)
+            names.append(each.name)
+        return names
+
+    def two(rng: random.Random) -> list[str]:
+        return strike(rng.choice(every), [rng.choice(every)], rng)
+
+    def starts(rng: random.Random) -> list[str]:
+        first, *others = rng.choices(deadly, [each.chance for each in deadly], k=rng.randint(2, MOST_KILLS))
+        return strike(first, others, rng)
+
+    return [
+        Fault("another fault shortly after one", chance, two),
+        Fault("another death during the start", chance, starts),
+    ]

@@ -1,0 +1,102 @@
+"""Signals to all processes of a server, and limits of each of them."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import signal
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+
+from tests.support.server_process import ServerProcess
+from tests.support.timeouts import TIMEOUT_S
+from tests.support.workers import kill, workers_of
+
+
+def freeze(server: ServerProcess) -> None:
+    """SIGSTOP to all processes of a server."""
+    _signal(server, signal.SIGSTOP)
+
+
+def thaw(server: ServerProcess) -> None:
+    """SIGCONT to all of them."""
+    _signal(server, signal.SIGCONT)
+
+
+def kill_all(server: ServerProcess) -> None:
+    """Kill all processes of a server, and wait until they have nothing open any more."""
+    left = _signal(server, signal.SIGKILL)
+    server.end(signal.SIGKILL)
+    wait_until_closed(left)
+
+
+def kill_worker(server: ServerProcess, rng: random.Random) -> None:
+    """SIGKILL to one worker, in whose place the master starts another one."""
+    with suppress(OSError):
+        if found := workers_of(server.pid):
+            kill(rng.choice(found))
+
+
+def stop(server: ServerProcess) -> None:
+    """SIGTERM, as a service manager sends it."""
+    server.stop()
+
+
+def wait_until_closed(pids: Iterable[int]) -> None:
+    """Wait until processes that were killed have nothing open any more."""
+    ends_at = time.monotonic() + TIMEOUT_S
+    while left := [pid for pid in pids if _holds(pid)]:
+        assert time.monotonic() < ends_at, left
+        time.sleep(0.01)
+
+
+def processes_of(server: ServerProcess) -> list[int]:
+    """The ids of all processes of a server, the master first."""
+    found = [server.pid]
+    for pid in found:  # which grows
+        with suppress(OSError):
+            found += workers_of(pid)
+    return found
+
+
+@contextmanager
+def limited(server: ServerProcess, limit: int, of: Iterable[tuple[int, int]]) -> Iterator[None]:
+    """Set a limit of the processes of a server within the block; ``of`` has pairs of process and number."""
+    before: dict[int, tuple[int, int]] = {}
+    for pid, number in of:
+        with suppress(OSError):
+            before[pid] = resource.prlimit(pid, limit)
+            resource.prlimit(pid, limit, (number, before[pid][1]))
+    try:
+        yield
+    finally:
+        for pid, limits in before.items():
+            with suppress(OSError):
+                resource.prlimit(pid, limit, limits)
+
+
+def highest_descriptor(pid: int) -> int:
+    """The highest number of an open descriptor of a process; 0 if it has ended."""
+    try:
+        return max(map(int, os.listdir(f"/proc/{pid}/fd")), default=0)
+    except OSError:
+        return 0
+
+
+def _signal(server: ServerProcess, number: signal.Signals) -> list[int]:
+    """Send a signal to all processes of a server; returns their ids."""
+    found = processes_of(server)
+    for pid in found:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+    return found
+
+
+def _holds(pid: int) -> bool:
+    """Whether a process has files open; one that is dead, or that nobody has waited for, has none."""
+    try:
+        return bool(os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return False
