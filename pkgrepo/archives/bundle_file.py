@@ -31,6 +31,7 @@ from attrs import Factory, define, field, frozen
 
 from pkgrepo.errors import Invalid
 from pkgrepo.untrusted.signed_lists import Listed, Manifest, find_problem, is_plain_path, iter_list
+from pkgrepo.untrusted.strict_json import ERRORS
 
 FORM: Final = "pkgrepo bundle 1"
 HEAD: Final = "pkgrepo-bundle"
@@ -322,7 +323,7 @@ class Reading:
             raise Invalid("the bundle is not complete: a list or its signature is missing")
         try:
             manifest = msgspec.json.decode(raw, type=Manifest)
-        except msgspec.MsgspecError:
+        except ERRORS:
             raise Invalid("a manifest of the bundle is damaged") from None
         if manifest.form != FORM or hashlib.sha256(text).hexdigest() != manifest.list_sha256:
             raise Invalid("a list of the bundle is damaged")
@@ -337,7 +338,7 @@ class Reading:
             raise Invalid("the list of the bundle is not that of a bundle")
         try:
             known = msgspec.json.decode(self.blob(facts.sha256, LARGEST_FACTS), type=Facts)
-        except msgspec.MsgspecError:
+        except ERRORS:
             raise Invalid("what the bundle says of its packages is damaged") from None
         earlier = dict(_checked(self.blob(before.sha256, LARGEST_LIST), "the list of earlier files"))
         return Content(manifest=manifest, files=files, before=earlier, facts=known, key=key)

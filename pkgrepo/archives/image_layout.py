@@ -22,6 +22,7 @@ from typing import IO, Any, Final
 import msgspec
 
 from pkgrepo.errors import Invalid
+from pkgrepo.untrusted.strict_json import ERRORS
 
 LAYOUT_FILE: Final = "oci-layout"
 LAYOUT_CONTENT: Final = b'{"imageLayoutVersion":"1.0.0"}'
@@ -124,11 +125,13 @@ def find_image(layout: Open, wanted: str) -> Descriptor:
     """
     try:
         index = msgspec.json.decode(read_document(layout, INDEX))
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except ERRORS:
         raise Invalid("the index of the image layout is damaged") from None
     manifests = index.get("manifests") if isinstance(index, dict) else None
     if not isinstance(manifests, list) or not manifests:
         raise Invalid("the image layout has no images")
+    if not all(isinstance(each, dict) and isinstance(each.get("annotations") or {}, dict) for each in manifests):
+        raise Invalid("the index of the image layout is damaged")
     if wanted:
         manifests = [each for each in manifests if (each.get("annotations") or {}).get(REF_NAME) == wanted]
     if len({str(each.get("digest")) for each in manifests}) != 1:

@@ -27,6 +27,7 @@ PRERELEASE_ID: Final = rf"(?:{NUMBER}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
 BUILD_ID: Final = r"[0-9A-Za-z-]+"
 
 _LARGEST_NUMBER: Final = 2**64 - 1
+_MOST_DIGITS: Final = 40  # of a number with zeros in front
 _VERSION: Final = re.compile(
     rf"(?P<major>{NUMBER})\.(?P<minor>{NUMBER})\.(?P<patch>{NUMBER})"
     rf"(?:-(?P<pre>{PRERELEASE_ID}(?:\.{PRERELEASE_ID})*))?"
@@ -166,7 +167,11 @@ def bounds_of(sign: str, *parts: str | None) -> Iterator[Bound]:
     The comparisons that one comparator stands for; none for any version.
 
     ``parts`` are the three numbers, each a text, a wildcard or None, and what makes the version a prerelease.
+
+    :raises Invalid: a number is longer than those of any version
     """
+    if any(each is not None and len(each) > _MOST_DIGITS for each in parts[:3]):
+        raise Invalid(f"a number of more than {_MOST_DIGITS} digits is that of no version")
     major, minor, patch = (int(each) if each is not None and each.isdigit() else None for each in parts[:3])
     pre = f"-{parts[3]}" if parts[3] and patch is not None else ""
     if major is None:

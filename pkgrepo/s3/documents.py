@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 from xml.etree.ElementTree import Element, ParseError, SubElement, tostring
 
 import defusedxml.ElementTree
 from attrs import frozen
 from defusedxml import DefusedXmlException
+
+_MOST_DIGITS: Final = 19  # of a number; a size of 2**63 bytes has as many
 
 
 class DocumentBroken(Exception):  # noqa: N818 - named for what is wrong
@@ -144,8 +146,8 @@ def _text(element: Element, name: str) -> str:
 
 
 def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise DocumentBroken(f"{text!r} is no number")
+    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
+        raise DocumentBroken(f"{text[:100]!r} is no number")
     return int(text)
 
 

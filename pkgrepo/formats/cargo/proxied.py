@@ -84,7 +84,8 @@ def read_config(source: bytes, context: Context) -> Normalised:  # noqa: ARG001 
         parse_url(config.dl.partition("{")[0])
     except ERRORS as error:
         raise Invalid(f"it is no configuration of an index with dl: {describe(source, error)}") from None
-    return Normalised(top={"dl": config.dl, "api": config.api}, entries=iter(()))
+    api = config.api if isinstance(config.api, str) else None
+    return Normalised(top={"dl": config.dl, "api": api}, entries=iter(()))
 
 
 def normalise_index(source: bytes, context: Context) -> Normalised:

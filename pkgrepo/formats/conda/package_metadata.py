@@ -26,6 +26,7 @@ from pkgrepo.formats.conda.names import (
     Bz2Limits,
     FileName,
 )
+from pkgrepo.untrusted.strict_json import ERRORS
 
 INDEX: Final = "info/index.json"
 ABOUT: Final = "info/about.json"
@@ -117,7 +118,7 @@ def _read_tar_bz2(source: Source, limits: Bz2Limits) -> dict[str, bytes]:
 def _check_version(source: Source, data: bytes) -> None:
     try:
         metadata = msgspec.json.decode(data, type=_Metadata)
-    except msgspec.MsgspecError:
+    except ERRORS:
         raise source.refuse(f"has a malformed {METADATA}") from None
     if metadata.conda_pkg_format_version != VERSION:
         raise source.refuse(f"has the format version {metadata.conda_pkg_format_version}, and not {VERSION}")

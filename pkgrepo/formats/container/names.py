@@ -14,6 +14,7 @@ from pkgrepo.repositories.version_ranges import Ranges, Test, one_build
 
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _NAME = re.compile(rf"{_COMPONENT}(?:/{_COMPONENT})*")
+LONGEST_TAG: Final = 128  # characters
 _TAG = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}")
 _DIGEST = re.compile(r"[a-z0-9]+(?:[+._-][a-z0-9]+)*:[a-zA-Z0-9=_-]+")
 _WORD = "(?i:alpha|a|beta|b|dev|preview|pre|rc|snapshot)"
@@ -118,11 +119,13 @@ def tag_sort(tag: str) -> bytes:
     numbers = [each.lstrip("0") for each in found["numbers"].split(".")]
     while numbers and not numbers[-1]:
         numbers.pop()
+    if any(len(each) > LONGEST_TAG for each in numbers):
+        raise Invalid(f"{tag[:200]!r} is longer than a tag")
     release = b"".join(bytes([len(each) + 2]) + each.encode() for each in numbers)  # above both ends
     early = _EARLY.match(found["rest"])
     if early is None:
         return release + b"\1"
-    number = early["number"].lstrip("0")
+    number = early["number"].lstrip("0")[:LONGEST_TAG]
     return release + b"\0" + early["word"].lower().encode() + bytes([len(number)]) + number.encode()
 
 

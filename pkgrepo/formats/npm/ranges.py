@@ -37,7 +37,7 @@ def accepts(dependency: str, version: str) -> bool | None:
         return None
     try:
         alternatives = [list(_bounds(each.strip())) for each in wanted.split("||")]
-    except ValueError:
+    except (Invalid, ValueError):
         return None
     if any(find_version(each.text) is None for bounds in alternatives for each in bounds):
         return None  # its numbers are too large

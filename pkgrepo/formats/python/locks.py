@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 
 from pkgrepo.errors import Invalid
 from pkgrepo.gateway.mirrored.locks import (
@@ -59,7 +59,7 @@ def _add_requirement(lock: Lock, line: str) -> None:
     text = _OPTION.sub("", line)
     try:
         requirement = Requirement(text if len(text) <= LONGEST_REQUIREMENT else "")
-    except (InvalidRequirement, RecursionError):
+    except (ValueError, RecursionError):
         lock.leave_out(line, "it is no requirement" if "://" not in line else NO_INDEX)
         return
     pins = [each.version for each in requirement.specifier if each.operator in ("==", "===")]
@@ -120,7 +120,8 @@ def read_pipfile(text: str) -> Lock:
         for name, entry in table_of(entries).items() if group != "_meta" else ():
             version = text_of(table_of(entry).get("version"))
             if version.startswith("=="):
-                digests = parse_hashes(entry.get("hashes") or ())
+                hashes = entry.get("hashes")
+                digests = parse_hashes(hashes if isinstance(hashes, list) else ())
                 pin = version.lstrip("=")
                 lock.want(Wanted(format=PYTHON, name=name, version=pin, digests=digests))
             elif _is_elsewhere(table_of(entry)):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import InvalidSpecifier, Specifier
-from packaging.version import InvalidVersion, Version
+from packaging.requirements import Requirement
+from packaging.specifiers import Specifier
+from packaging.version import Version
 
 from pkgrepo.errors import Invalid
 from pkgrepo.repositories.version_ranges import Ranges, Test
@@ -26,7 +26,7 @@ def accepts(dependency: str, version: str) -> bool | None:
     try:
         requirement = Requirement(dependency)
         return None if requirement.url else requirement.specifier.contains(Version(version), prereleases=True)
-    except (InvalidRequirement, InvalidVersion):
+    except (ValueError, RecursionError):  # of packaging, of long numbers, or of thousands of brackets
         return None
 
 
@@ -39,14 +39,17 @@ def _specified(text: str) -> Test:
     """The test of one clause of a version specifier."""
     try:
         specifier = Specifier(text)
-    except InvalidSpecifier:
+    except ValueError:
         raise Invalid(f"{text!r} is no version specifier (PEP 440)") from None
 
     def is_within(version: str) -> bool:
         found = find_version(version)
         if found is None:
             raise Invalid(f"{version!r} is not a version as PEP 440 has it", "version")
-        return specifier.contains(found, prereleases=True)
+        try:
+            return specifier.contains(found, prereleases=True)
+        except ValueError:
+            raise Invalid(f"{text[:200]!r} has a number that is too long") from None
 
     return is_within
 

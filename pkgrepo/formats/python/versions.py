@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from packaging.utils import canonicalize_version
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from pkgrepo.errors import Invalid
 from pkgrepo.untrusted.text import quoted
@@ -46,7 +46,7 @@ def find_version(text: str) -> Version | None:
 def _find_version(text: str) -> Version | None:
     try:
         return Version(text)
-    except InvalidVersion:
+    except ValueError:  # also of a number that is too long
         return None
 
 

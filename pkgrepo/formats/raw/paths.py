@@ -49,7 +49,7 @@ def parse_path(raw: bytes, *, written: bool = False) -> str:
 
 def check_path(path: str) -> str:
     """The path. :raises Invalid: it, or a part of it, is too long, or would be hidden on some systems"""
-    if len(path.encode()) > LONGEST_PATH:
+    if len(_encoded(path)) > LONGEST_PATH:
         raise Invalid(f"the path is longer than {LONGEST_PATH} bytes")
     for part in path.split("/") if path else ():
         if len(part.encode()) > LONGEST_PART or part.strip(" .") == "" or not part.isprintable():
@@ -59,7 +59,7 @@ def check_path(path: str) -> str:
 
 def check_package(name: str) -> str:
     """The key of a package, which is the path of a folder or file. :raises Invalid: it is none"""
-    if not name or split_path(name.encode()) != name.split("/"):
+    if not name or split_path(_encoded(name)) != name.split("/"):
         raise Invalid(f"{quoted(name)} is no path")
     return check_path(name)
 
@@ -69,6 +69,13 @@ def check_version(text: str) -> str:
     if "/" in text:
         raise Invalid(f"{quoted(text)} is no part of a path")
     return check_package(text)
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise Invalid(f"{quoted(text)} is no text in UTF-8") from None
 
 
 def package_of(path: str, patterns: Sequence[str]) -> str:
@@ -113,7 +120,14 @@ def media_type(path: str) -> str:
 
 
 def sort_key(text: str) -> bytes:
-    """The place of a version: numbers by their value, above the end of a text, which is above letters."""
+    """
+    The place of a version: numbers by their value, above the end of a text, which is above letters.
+
+    :raises Invalid: it is longer than a version, or not UTF-8
+    """
+    whole = _encoded(text)
+    if len(whole) > LONGEST_PART:
+        raise Invalid(f"{quoted(text[:LONGEST_PART])} is longer than a version")
     found = []
     for run in _RUN.finditer(text.removeprefix("v") if text[1:2].isdigit() else text):
         if run[1]:
@@ -121,7 +135,7 @@ def sort_key(text: str) -> bytes:
             found.append(b"\x04" + len(digits).to_bytes(2) + digits)
         elif run[2]:
             found.append(b"\x01" + run[2].lower().encode() + b"\x00")
-    return b"".join(found) + b"\x02" + text.encode()
+    return b"".join(found) + b"\x02" + whole
 
 
 def is_prerelease(text: str) -> bool:

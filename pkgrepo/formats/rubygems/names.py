@@ -26,6 +26,8 @@ _LETTER: Final = re.compile("[A-Za-z]")
 _PARTS: Final = re.compile(r"[0-9]+|[A-Za-z]+")
 _END: Final = b"\x02"
 _MOST: Final = 0xFFFFFFFF
+_DIGITS: Final = re.compile(r"[0-9]+")
+_MOST_DIGITS: Final = 600  # of a number, which has less than 256 bytes then
 
 
 def is_name(text: str) -> bool:
@@ -147,7 +149,11 @@ def order_key(number: str) -> bytes:
     ======================  ===============================================================================
 
     After more zeros, letters make the version less small, and a number makes it less large.
+
+    :raises Invalid: a number has more than ``_MOST_DIGITS`` digits, or a letter is none of ASCII
     """
+    if not number.isascii() or any(len(each) > _MOST_DIGITS for each in _DIGITS.findall(number)):
+        raise Invalid(f"{quoted(number)} is no version number that has a place in the order")
     tokens: list[bytes] = []
     zeros = 0
     numeric = True

@@ -99,7 +99,11 @@ def attestations_question(name: str, version: str) -> DocumentRequest:
 
 def keep_attestations(source: bytes, context: Context) -> Normalised:  # noqa: ARG001 - of all normalisers
     """The document of the attestations of a version. :raises Invalid: it is no list of at most ``MOST`` bundles"""
-    return Normalised(top={_BODY: source.decode() if read_bundles(source) else ""}, entries=iter(()))
+    try:
+        text = source.decode() if read_bundles(source) else ""
+    except UnicodeDecodeError:  # in a bundle, which the reader of the list passes over
+        raise Invalid("the list of attestations is not UTF-8") from None
+    return Normalised(top={_BODY: text}, entries=iter(()))
 
 
 def kept_attestations(top: Mapping[str, Any]) -> bytes:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from pkgrepo.errors import Invalid
 from pkgrepo.repositories.version_ranges import Ranges, Test
 
 from .names import bound_key, builds, order_key
@@ -33,7 +34,10 @@ def accepts(dependency: str, version: str) -> bool | None:
         return None
     number = version.partition("-")[0]
     clauses = [_CLAUSE.fullmatch(each.strip()) for each in (found[1] or ">= 0").split(",")]
-    results = [None if each is None else _holds(number, each[1] or "=", each[2]) for each in clauses]
+    try:
+        results = [None if each is None else _holds(number, each[1] or "=", each[2]) for each in clauses]
+    except Invalid:
+        return None
     return None if None in results else all(results)
 
 

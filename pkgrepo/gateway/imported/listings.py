@@ -59,7 +59,10 @@ def parse_listing(content: bytes, url: str) -> Listing | None:
     """The listing with these bytes, whose final URL this is."""
     base = parse_url(url if url.endswith("/") else f"{url}/").text
     reader = _Links()
-    reader.feed(content.decode("utf-8", "replace"))
+    try:
+        reader.feed(content.decode("utf-8", "replace"))
+    except AssertionError:  # of the parser, for a malformed declaration
+        return None
     folders: dict[str, None] = {}
     files: dict[str, None] = {}
     for href in reader.found:

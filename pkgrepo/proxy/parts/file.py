@@ -311,7 +311,11 @@ class _Writer:
         return Group(group[0].sort, group[0].key, heads, fragments)
 
     def write_packed(self, value: object) -> Block:
-        return self.write_block(self._encoder.encode(value))
+        try:
+            packed = self._encoder.encode(value)
+        except (OverflowError, RecursionError, UnicodeEncodeError) as error:
+            raise Invalid(f"a part of the document cannot be kept: {error}") from None
+        return self.write_block(packed)
 
     def write_block(self, data: bytes) -> Block:
         if len(data) > LARGEST_BLOCK:

@@ -69,6 +69,16 @@ def empty() -> bytes:
     return out.getvalue()
 
 
+def nested() -> bytes:
+    """A bundle whose manifest has more brackets than a parser takes."""
+    out = io.BytesIO()
+    writer = Writer(out)
+    writer.add("repositories/0.list", b"")
+    writer.add("repositories/0.json", b'{"x":' + b"[" * 5000 + b"]" * 5000 + b"}")
+    writer.finish()
+    return out.getvalue()
+
+
 GOOD = make({"a/b.whl": b"x" * 1000, "c": b""})
 
 
@@ -134,12 +144,13 @@ def test_every_changed_byte_is_noticed(tmp_path: Path) -> None:
         (make({}, more=lambda writer: writer.add("../etc/passwd", b"x")), "no bundle has"),
         (make({}, more=lambda writer: writer.add("repositories/0.list", b"")), "twice"),
         (make({}, more=lambda writer: writer.add("repositories/1.list", b"")), "signature is missing"),
+        (nested(), "is damaged"),
         (empty(), "has no list"),
         (make({}) + bytes(BLOCK), "after its end"),
         (b"", "truncated"),
         (b"\x1f\x8b" + bytes(BLOCK), "malformed"),
     ],
-    ids=range(17),
+    ids=range(18),
 )
 def test_others_are_refused_with_the_reason(tmp_path: Path, data: bytes, sentence: str) -> None:
     with pytest.raises(Invalid, match=sentence):

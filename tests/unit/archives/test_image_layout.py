@@ -56,6 +56,9 @@ def test_an_image_is_found_by_its_name(tmp_path: Path, make: Callable[[Path, byt
     ("index", "said"),
     [
         ("[", "index of the image layout is damaged"),
+        ("[" * 5000 + "]" * 5000, "index of the image layout is damaged"),
+        ({"manifests": ["x"]}, "index of the image layout is damaged"),
+        ({"manifests": [{"annotations": "x"}]}, "index of the image layout is damaged"),
         ({}, "has no images"),
         ({"manifests": [{"digest": ONE}]}, "damaged descriptor"),
         ({"manifests": [{"mediaType": "a/b", "digest": "sha512:00", "size": 1}]}, "only sha256 can"),

@@ -43,6 +43,7 @@ _DIGESTS: Final = {"md5": re.compile(r"[0-9a-fA-F]{32}"), "sha256": re.compile(r
 _LONGEST_ENDING: Final = max(map(len, ENDINGS))
 _LAST_SECOND: Final = 253_402_300_799  # of the year 9999: conda takes a larger timestamp for milliseconds
 _LATEST_MS: Final = 1000 * _LAST_SECOND
+_LARGEST_SIZE: Final = 2**63 - 1  # bytes; what else a channel says of a size is none
 
 
 class _Info(msgspec.Struct):
@@ -213,7 +214,7 @@ def _records(folder: _Folder, places: list[tuple[bytes, str]], subdir: str, base
         if digests is None or f"{record.name}-{record.version}-{record.build}{ending}" != file:
             continue
         path = f"{subdir}/{file}"
-        size = record.size if record.size is not None and record.size >= 0 else None
+        size = record.size if record.size is not None and 0 <= record.size <= _LARGEST_SIZE else None
         yield Entry(
             sort=place,
             key=file,

@@ -26,10 +26,9 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Final
 
-from packaging.markers import InvalidMarker, Marker, UndefinedComparison, UndefinedEnvironmentName
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import InvalidSpecifier, Specifier, SpecifierSet
-from packaging.version import InvalidVersion
+from packaging.markers import Marker, UndefinedEnvironmentName
+from packaging.requirements import Requirement
+from packaging.specifiers import Specifier, SpecifierSet
 
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.conda.names import LONGEST_REQUIREMENT, MOST_REQUIREMENTS, is_name
@@ -133,9 +132,12 @@ def _allowed_pythons(requires_python: str | None) -> tuple[str, ...]:
     text = requires_python or ""
     try:
         allowed = SpecifierSet(text if len(text) <= LONGEST_REQUIREMENT else "?")
-    except InvalidSpecifier:
+    except ValueError:
         raise Invalid(f"its Requires-Python {quoted(text)} cannot be read", "requires_python") from None
-    found = tuple(each for each in PYTHONS if any(f"{each}.{patch}" in allowed for patch in _PATCHES))
+    try:
+        found = tuple(each for each in PYTHONS if any(f"{each}.{patch}" in allowed for patch in _PATCHES))
+    except ValueError:  # a number that is too long
+        found = ()
     if not found:
         raise Invalid(f"its Requires-Python {quoted(text)} allows no Python 3", "requires_python")
     return found
@@ -144,7 +146,7 @@ def _allowed_pythons(requires_python: str | None) -> tuple[str, ...]:
 def _dependency(text: str, pythons: tuple[str, ...]) -> Iterator[str]:
     try:
         requirement = Requirement(text)
-    except (InvalidRequirement, RecursionError):  # thousands of brackets
+    except (ValueError, RecursionError):  # thousands of brackets
         raise Invalid(f"its requirement {quoted(text)} cannot be read", "requires_dist") from None
     if requirement.marker is not None and not _holds(str(requirement.marker), pythons):
         return
@@ -161,7 +163,7 @@ def _holds(marker: str, pythons: tuple[str, ...]) -> bool:
     """Whether a marker is true everywhere, or nowhere. :raises Invalid: neither"""
     results = set[bool]()
     if not _UNKNOWN.search(marker):
-        with suppress(InvalidMarker, InvalidVersion, UndefinedComparison, UndefinedEnvironmentName, RecursionError):
+        with suppress(ValueError, UndefinedEnvironmentName, RecursionError):
             parsed = Marker(marker)
             results = {parsed.evaluate(dict(each)) for each in _environments(marker, pythons)}
     if len(results) != 1:
@@ -186,7 +188,7 @@ def _join(name: str, specifiers: str) -> str:
     """A dependency with its versions; packaging sorts specifiers, so that the text is always the same."""
     try:
         clauses = sorted(SpecifierSet(specifiers), key=str)
-    except InvalidSpecifier:
+    except ValueError:
         raise Invalid(f"its requirement {quoted(specifiers)} cannot be read", "requires_dist") from None
     return f"{name} {','.join(map(_clause, clauses))}" if clauses else name
 

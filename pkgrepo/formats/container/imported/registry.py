@@ -21,6 +21,7 @@ from pkgrepo.gateway.imported.places import Site
 from pkgrepo.model import ReadLimits
 from pkgrepo.proxy.caching.search_order import Place
 from pkgrepo.storage.catalog.imported_downloads import Downloads
+from pkgrepo.untrusted.strict_json import ERRORS
 
 PAGE: Final = 1000
 HARBOR_PAGE: Final = 100  # the most that it allows
@@ -138,7 +139,7 @@ class Registry:
     def _decode(self, data: bytes, kind: type[Any]) -> Any:
         try:
             return msgspec.json.decode(data, type=kind)
-        except (msgspec.DecodeError, msgspec.ValidationError):
+        except ERRORS:
             raise UpstreamFailed(self._site.name, "it sent a list that cannot be used") from None
 
 

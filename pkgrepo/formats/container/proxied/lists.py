@@ -37,6 +37,7 @@ from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
+from pkgrepo.untrusted.strict_json import ERRORS
 
 ACCEPT_LISTS: Final = {"Accept": f"{ACCEPT['Accept']}, application/json"}
 PAGE: Final = 1000
@@ -219,7 +220,7 @@ class UpstreamLists:
             link = response.headers.get("Link")
         try:
             return msgspec.json.decode(data, type=kind), next_page(rest, link)
-        except (msgspec.DecodeError, msgspec.ValidationError):
+        except ERRORS:
             raise UpstreamFailed(place.route.name, "it sent a list that cannot be used") from None
 
 

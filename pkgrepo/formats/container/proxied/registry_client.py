@@ -28,6 +28,7 @@ from pkgrepo.proxy.caching.search_order import Place
 from pkgrepo.proxy.upstream.client import Upstream
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.routes import Route
+from pkgrepo.untrusted.strict_json import ERRORS
 
 LONGEST_CHALLENGE = 16 * 1024  # of the field
 
@@ -266,7 +267,7 @@ def _find_bearer(challenge: str | None) -> Challenge | None:
 def _read_token(route: Route, data: bytes, now_s: float) -> _Token:
     try:
         response = msgspec.json.decode(data, type=_TokenResponse)
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except ERRORS:
         raise UpstreamFailed(route.name, "its token service sent no token") from None
     token = response.token or response.access_token
     if not token or len(token) > MOST_CHARACTERS or not (token.isascii() and token.isprintable()):

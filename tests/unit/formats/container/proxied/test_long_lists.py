@@ -6,6 +6,7 @@ import pytest
 
 from pkgrepo.formats.container.proxied import lists
 from tests.support.upstreams.faults import failing
+from tests.support.upstreams.server import Answer
 
 from .conftest import ONE, Mirrors
 
@@ -35,3 +36,11 @@ async def test_parts_are_fetched_when_a_client_comes_to_them(
     for last, expected in ((tags[-3], tags[-2:]), (tags[-1], []), (tags[39], tags[40:42])):
         reply = await mirrors.get(f"app/tags/list?n=2&last={last}", name)
         assert (reply.json["tags"], reply.headers["warning"]) == (expected, '110 - "stale"')
+
+
+async def test_a_list_with_more_brackets_than_a_parser_takes_is_a_fault_of_the_upstream(mirrors: Mirrors) -> None:
+    await mirrors.add()
+    nested = b'{"tags":[],"x":' + b"[" * 5000 + b"]" * 5000 + b"}"
+    mirrors.up.misbehave(LIST, Answer(200, nested, {"Content-Type": "application/json"}), repeat=True)
+    reply = await mirrors.get("app/tags/list")
+    assert (reply.status, "cannot be used" in reply.json["errors"][0]["message"]) == (502, True), reply

@@ -1,0 +1,104 @@
+"""
+Fuzz all targets in turn, then run the state machines, and keep what is found.
+
+Run it with ``bin/faults --fuzz [MINUTES] [--seed N] [--target NAME]...``; the machines have a quarter of the time. The
+exit status is 1 if something was found. An input that was is a file below ``tests/data/fuzz`` then, with which the
+tests fail until it is mended; an order of steps is printed as a test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import random
+import sys
+import time
+from collections.abc import Sequence
+from types import ModuleType
+
+from . import corpus
+from .machines.run import machines, run_machines
+from .rounds import Round, run_round
+from .target import Target
+
+# Where the readers are: the guide sees the branches of these rooms, which takes 20 ms for each module.
+READERS = (
+    "pkgrepo.archives",
+    "pkgrepo.auth",
+    "pkgrepo.formats",
+    "pkgrepo.gateway.digest_fields",
+    "pkgrepo.gateway.imported",
+    "pkgrepo.gateway.mirrored",
+    "pkgrepo.http.answering",
+    "pkgrepo.http.reading",
+    "pkgrepo.ldap",
+    "pkgrepo.management.packages.statements",
+    "pkgrepo.oidc",
+    "pkgrepo.outbound",
+    "pkgrepo.proxy.parts",
+    "pkgrepo.repositories.advisories",
+    "pkgrepo.repositories.semver",
+    "pkgrepo.repositories.version_ranges",
+    "pkgrepo.s3",
+    "pkgrepo.sigstore",
+    "pkgrepo.untrusted",
+)
+
+
+MACHINES = 0.25  # of the time
+
+
+def _guide() -> ModuleType | None:
+    """The module ``atheris``, which sees what code an input reaches; None where it is not installed."""
+    try:
+        return importlib.import_module("atheris")
+    except ImportError:
+        return None
+
+
+def _targets(guide: ModuleType | None) -> dict[str, Target]:
+    """All targets; the readers are imported so that the guide sees their branches."""
+    if guide is None:
+        return dict(importlib.import_module("tests.lab.fuzz.targets").all_targets())
+    with guide.instrument_imports(include=list(READERS), enable_loader_override=False):
+        return dict(importlib.import_module("tests.lab.fuzz.targets").all_targets())
+
+
+def run(targets: Sequence[Target], minutes: float, seed: int, guide: ModuleType | None = None) -> list[Round]:
+    """Fuzz targets, each for its part of the time; findings are printed and kept at once."""
+    rounds, each_s = [], minutes * 60 / max(1, len(targets))
+    for target in targets:
+        found = run_round(target, each_s, seed, guide)
+        rounds.append(found)
+        for finding in found.findings:
+            print(f"FOUND {target.name}: {finding.why}\n  kept as {corpus.keep(finding)}", flush=True)
+    return rounds
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Fuzz; 1 if something was found."""
+    parser = argparse.ArgumentParser(prog="bin/faults --fuzz", description=__doc__)
+    parser.add_argument("minutes", nargs="?", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--target", action="append", default=[], help="only targets and machines whose names begin so")
+    given = parser.parse_args(arguments)
+    guide = _guide()
+    targets = [each for name, each in _targets(guide).items() if name.startswith(tuple(given.target or [""]))]
+    chosen = tuple(given.target or [""])
+    steps = [name for name in machines() if name.startswith(chosen)]
+    inputs = given.minutes * (1 - MACHINES * bool(steps)) if targets else 0
+    seed = random.SystemRandom().randrange(2**31) if given.seed is None else given.seed
+    guided = "guided by atheris" if guide else "without a guide (atheris)"
+    print(f"seed {seed}, {len(targets)} targets, {len(steps)} machines, {guided}", flush=True)
+    began = time.monotonic()
+    rounds = run(targets, inputs, seed, guide)
+    found = sum(len(each.findings) for each in rounds)
+    for told in run_machines(given.minutes - inputs, chosen, seed):
+        print(f"FOUND {told}", flush=True)
+        found += 1
+    print(f"{sum(each.tried for each in rounds)} inputs in {time.monotonic() - began:.0f} s, {found} findings")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
