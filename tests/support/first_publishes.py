@@ -68,9 +68,14 @@ class Publisher:
         self._session.trust_env = False
         self._session.auth = auth
 
-    def ask(self, method: str, path: str, **options: object) -> requests.Response:
+    def send(self, method: str, path: str, **options: object) -> requests.Response:
+        """The response, whatever it is."""
         address = path if path.startswith("http") else f"{self._url}/{path.lstrip('/')}"
-        answer = self._session.request(method, address, timeout=TIMEOUT_S, **options)  # type: ignore[arg-type]
+        return self._session.request(method, address, timeout=TIMEOUT_S, **options)  # type: ignore[arg-type]
+
+    def ask(self, method: str, path: str, **options: object) -> requests.Response:
+        """The response. :raises AssertionError: it is not a success"""
+        answer = self.send(method, path, **options)
         assert answer.ok, f"{method} {path}: {answer.status_code} {answer.text}"
         return answer
 
@@ -84,9 +89,9 @@ class Publisher:
             self.create(repository, format_)
             yield self.publish(format_, NAME, FIRST.get(format_, "1.0.0"))
 
-    def publish(self, format_: str, name: str, version: str) -> Published:
-        """Publish a version of a package into the repository of a format; of an image the version is its tag."""
-        return PUBLISH[format_](self, f"repositories/main/{REPOSITORIES[format_]}", name, version)
+    def publish(self, format_: str, name: str, version: str, repository: str = "") -> Published:
+        """Publish a version of a package into a repository of a format; of an image the version is its tag."""
+        return PUBLISH[format_](self, f"repositories/main/{repository or REPOSITORIES[format_]}", name, version)
 
     def check(self, each: Published) -> None:
         """Read a package as it was published."""

@@ -48,9 +48,13 @@ class TcpProxy:
         """Forward further connections to another server."""
         self._target = target
 
+    def start(self) -> None:
+        """Accept connections, until ``stop``."""
+        threading.Thread(target=self._accept, daemon=True).start()
+
     @contextmanager
     def running(self) -> Iterator[TcpProxy]:
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.start()
         try:
             yield self
         finally:
@@ -70,7 +74,11 @@ class TcpProxy:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            server = socket.create_connection(self._target)
+            try:
+                server = socket.create_connection(self._target)
+            except OSError:  # there is no server now
+                client.close()
+                continue
             connection = _Connection(self, client, server)
             self._connections.append(connection)
             for work in (connection.up, connection.down):

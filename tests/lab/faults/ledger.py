@@ -6,11 +6,14 @@ import hashlib
 import json
 import os
 import threading
+import time
+from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 from tests.support.first_publishes import Published
 
@@ -27,6 +30,9 @@ class Item:
     listed: str = ""
     sha256: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.format} {self.name} {self.version}"
+
     def published(self, found: Published) -> Item:
         """The item, as it was published."""
         return Item(self.format, self.name, self.version, found.file, found.index, found.listed, sha256_of(found.data))
@@ -37,12 +43,23 @@ class State:
     """
     Of an item, whether it is ``there`` by the last acknowledged change; ``open`` while a change has no answer.
 
-    What was open when a fault came is there or is not; it is never there by halves.
+    What was open when a fault came is there or is not; it is never there by halves. ``since`` is when the last change
+    began or was acknowledged, by the monotonic clock.
     """
 
     item: Item
     there: bool = False
     open: bool = False
+    since: float = field(factory=time.monotonic)
+
+
+@define
+class Changes:
+    """How often a kind of change of an item was asked for, and how often it was acknowledged."""
+
+    item: Item | None = None
+    begun: int = 0
+    acknowledged: int = 0
 
 
 class Ledger:
@@ -53,25 +70,40 @@ class Ledger:
         self._lock = threading.Lock()
         self._states: dict[tuple[str, str, str], State] = {}
         self.acknowledged = 0
+        self.changes: dict[tuple[str, str], Changes] = defaultdict(Changes)  # by their kind and the item
 
     def begin(self, what: str, item: Item) -> None:
         """Note that a change is asked for."""
         with self._lock:
-            self._states.setdefault(key_of(item), State(item)).open = True
-            self._write(what, "begun", item)
+            state = self._states.setdefault(key_of(item), State(item))
+            state.open, state.since = True, time.monotonic()
+            self.changes[what, str(item)].begun += 1
+            self._write(what, "begun", str(item))
 
     def end(self, what: str, item: Item, *, there: bool) -> None:
         """Note that a change was acknowledged: the item is there now, or is not."""
         with self._lock:
             self._states[key_of(item)] = State(item, there)
             self.acknowledged += 1
-            self._write(what, "acknowledged", item)
+            self.changes[what, str(item)].acknowledged += 1
+            self.changes[what, str(item)].item = item
+            self._write(what, "acknowledged", str(item))
+
+    @contextmanager
+    def step(self, what: str, about: str) -> Iterator[None]:
+        """Note that a step of a task is asked for, and, unless there is an error, that it was acknowledged."""
+        with self._lock:
+            self._write(what, "begun", about)
+        yield
+        with self._lock:
+            self.acknowledged += 1
+            self._write(what, "acknowledged", about)
 
     def settle(self, state: State, *, there: bool) -> None:
         """Note what became of a change that had no answer."""
         with self._lock:
             state.open, state.there = False, there
-            self._write(f"is {'there' if there else 'not there'}", "settled", state.item)
+            self._write(f"is {'there' if there else 'not there'}", "settled", str(state.item))
 
     def states(self) -> Iterator[State]:
         """Every item that a change was asked for, in the order of the first one."""
@@ -88,17 +120,17 @@ class Ledger:
         with self._lock:
             self._line(fields)
 
-    def history(self, item: Item) -> list[str]:
-        """The lines about an item, and about what else there was from the first one on, such as faults."""
-        text, lines = f'"{item.format} {item.name} {item.version}"', Path(self._file.name).read_text().splitlines()
+    def history(self, about: Item | str) -> list[str]:
+        """The lines about an item, or what a task names so, and about faults from the first one on."""
+        text, lines = f'"item": {json.dumps(str(about))}', Path(self._file.name).read_text().splitlines()
         first = next((number for number, line in enumerate(lines) if text in line), len(lines))
         return [line for line in lines[first:] if text in line or '"item": ' not in line]
 
-    def _write(self, what: str, step: str, item: Item) -> None:
-        self._line({"what": what, "step": step, "item": f"{item.format} {item.name} {item.version}"})
+    def _write(self, what: str, step: str, about: str) -> None:
+        self._line({"what": what, "step": step, "item": about})
 
     def _line(self, fields: dict[str, Any]) -> None:
-        self._file.write(json.dumps(fields) + "\n")
+        self._file.write(json.dumps({"at": round(time.time(), 3), **fields}) + "\n")
         self._file.flush()
         os.fsync(self._file.fileno())
 

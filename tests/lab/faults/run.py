@@ -11,20 +11,22 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
 import pytest
 from attrs import define, evolve
 
+from .checkers.last import Last
 from .checks import CHECKS
 from .engines import ENGINES
 from .engines.estate import Engine, Estate, Fault, NotRecovered
 from .jobs import JOBS
+from .jobs.crew import Crew
 from .ledger import Ledger
 from .results import Result, merged, page, summary_of
-from .rounds import WRONG, Finding, Round, Worker
+from .rounds import WRONG, Check, Finding, Job, Round, Worker
 
 WRITERS: Final = 16
 ROUND_S: Final = (0.3, 1.5)  # how long there is work before a fault
@@ -50,9 +52,12 @@ def run(
     """
     result, ledger = Result(seed), Ledger(folder / "ledger.jsonl")
     ends_at = time.monotonic() + minutes * 60
-    with engine.run(folder, CONFIGURATION + "".join(each.configuration for each in JOBS)) as estate:
+    crew = Crew(folder / "tasks", ledger, random.Random(f"{seed} tasks"), near=engine.is_near, lag_s=engine.lag_s)
+    jobs, checks = [*JOBS, crew.job], [*CHECKS, crew.check]
+    configuration = CONFIGURATION + "".join(each.configuration for each in jobs)
+    with engine.run(folder, configuration) as estate, closing(crew):
         result.left_out += estate.left_out
-        for each in JOBS:
+        for each in jobs:
             each.prepare(estate.urls[0])
         while time.monotonic() < ends_at and result.rounds < rounds and not result.wrong:
             chosen = random.Random(f"{seed} {result.rounds} fault")
@@ -60,15 +65,29 @@ def run(
             work = random.Random(f"{seed} {result.rounds} work")
             begun = sum(1 for _ in ledger.states())
             round_ = Round(result.rounds, estate.urls, ledger, work, begun, writers)
-            told = _Run(estate, result, round_).go(fault, chosen)
+            told = _Run(estate, result, round_, jobs, checks).go(fault, chosen)
             result.rounds += 1
             tell(told)
         if not result.wrong:
             last = Round(result.rounds, estate.urls, ledger, random.Random(f"{seed} last"), 0, 0)
-            _note(result, "in the end", (found for check in CHECKS for found in check(last)), ledger)
-            result.wrong += estate.end()
+            _note(result, "in the end", _ended(estate, last, checks, crew), ledger)
     result.acknowledged, result.items = ledger.acknowledged, sum(1 for _ in ledger.states())
     return result
+
+
+def _ended(estate: Estate, round_: Round, checks: Sequence[Check], crew: Crew) -> Iterator[Finding]:
+    """Everything once more, and what is wrong with the data when all is stopped."""
+    found = [each for check in checks for each in check(round_)]
+    yield from found
+    last = None if estate.data is None else Last(crew.lab, estate.data, crew.folder)
+    if last is not None and not found:
+        found = [Finding(each) for each in last.running()]
+        yield from found
+    if found:
+        return
+    yield from map(Finding, estate.end())
+    if last is not None:
+        yield from map(Finding, last.stopped(estate.outputs()))
 
 
 def _chosen(every: Sequence[Fault], named: Sequence[str], number: int, rng: random.Random) -> Fault:
@@ -85,11 +104,13 @@ class _Run:
     estate: Estate
     result: Result
     round: Round
+    jobs: Sequence[Job]
+    checks: Sequence[Check]
 
     def go(self, fault: Fault, rng: random.Random) -> str:
         """Work, the fault, and what comes after it. Returns a line about it."""
         ledger, times = self.round.ledger, [time.monotonic()]
-        workers = [each for job in JOBS for each in job.begin(self.round)]
+        workers = [each for job in self.jobs for each in job.begin(self.round)]
         time.sleep(rng.uniform(*ROUND_S))
         ledger.note(fault=fault.name, round=self.round.number)
         times.append(time.monotonic())
@@ -112,7 +133,7 @@ class _Run:
         self.estate.settle()
         times.append(time.monotonic())
         after = evolve(self.round, rng=random.Random(f"{self.result.seed} {self.round.number} checks"))
-        _note(self.result, where, (found for check in CHECKS for found in check(after)), ledger)
+        _note(self.result, where, (found for check in self.checks for found in check(after)), ledger)
         _note(self.result, where, map(Finding, self.estate.said()), ledger)
         times.append(time.monotonic())
         steps = zip(("work", "fault", "recovery", "end", "checks"), times, times[1:], strict=False)

@@ -3,74 +3,46 @@
 from __future__ import annotations
 
 import random
-import re
-import threading
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final
 from urllib.parse import quote
 
-import requests
-
 from tests.support.first_publishes import REPOSITORIES, Publisher
 
+from .clients import Client
 from .ledger import Item, Ledger, sha256_of
 from .rounds import AUTH, Complaint, Job, Round
 
 NAMES: Final = 4  # packages of each writer in each format
 CHANCES: Final[Mapping[str, float]] = {"publish": 0.7, "delete": 0.12, "restore": 0.08, "read": 0.1}
-STATUS: Final = re.compile(r": (\d{3}) ")  # in what a publisher says about a response
-REST_S: Final = 0.2  # after a step that failed
 
 
-class Writer:
-    """
-    One client in a thread, which alone changes its packages; it goes on until ``stop``, also without a server.
-
-    See L{Worker}.
-    """
+class Writer(Client):
+    """One client, which alone changes its packages."""
 
     def __init__(self, number: int, url: str, ledger: Ledger, rng: random.Random) -> None:
+        super().__init__()
         self._number = number
         self._step = 0
         self._publisher = Publisher(url, AUTH)
         self._ledger = ledger
         self._rng = rng
-        self._stopped = threading.Event()
         self._there: list[Item] = []
         self._deleted: list[tuple[Item, str]] = []
-        self.counts: Counter[str] = Counter()
-        self.wrong: list[Complaint] = []
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        self.start()
 
-    def join(self) -> None:
-        """Wait until it has ended."""
-        self._thread.join()
+    def _chosen(self) -> str:
+        self._step += 1
+        return self._rng.choices([*CHANCES], [*CHANCES.values()])[0]
 
-    def stop(self) -> None:
-        """Let the step end that is being done, and no other one begin."""
-        self._stopped.set()
-
-    def _run(self) -> None:
+    def _do(self, what: str) -> None:
         steps: Mapping[str, Callable[[], None]] = {
             "publish": self._publish,
             "delete": self._delete,
             "restore": self._restore,
             "read": self._read,
         }
-        while not self._stopped.is_set():
-            self._step += 1
-            (what,) = self._rng.choices([*CHANCES], [*CHANCES.values()])
-            try:
-                steps[what]()
-                self.counts[what] += 1
-            except requests.RequestException:  # there is no server now
-                self._stopped.wait(REST_S)
-            except AssertionError as error:  # a response other than success
-                found = STATUS.search(str(error))
-                self.wrong.append(Complaint(f"{what}: {error}", int(found[1]) if found else 0))
-                self._stopped.wait(REST_S)
+        steps[what]()
 
     def _publish(self) -> None:
         format_ = self._rng.choice([*REPOSITORIES])
@@ -110,10 +82,19 @@ class Writer:
             self.wrong.append(Complaint(f"read: {item.file} has other bytes"))
 
 
+def package_of(format_: str, name: str) -> str:
+    """The whole name of a package."""
+    return {"maven": f"com.example:{name}", "go": f"example.com/{name}"}.get(format_, name)
+
+
+def version_of(format_: str, version: str) -> str:
+    """How a format spells a version."""
+    return f"v{version}" if format_ == "go" else version
+
+
 def place_of(item: Item) -> str:
     """The address of a version in the API."""
-    package = {"maven": f"com.example:{item.name}", "go": f"example.com/{item.name}"}.get(item.format, item.name)
-    version = f"v{item.version}" if item.format == "go" else item.version
+    package, version = package_of(item.format, item.name), version_of(item.format, item.version)
     repository = quote(f"main/{REPOSITORIES[item.format]}", safe="")
     return f"api/package/{repository}/{quote(package, safe='')}/versions/{quote(version, safe='')}"
 

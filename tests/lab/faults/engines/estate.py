@@ -12,6 +12,8 @@ from typing import Final, Protocol
 import requests
 from attrs import frozen
 
+from tests.support.data_folder import DataFolder
+
 RECOVERED_S: Final = 90.0  # seconds in which servers have to answer when all that they need is there again
 LONGEST_ANSWER_S: Final = 10.0
 PAUSE_S: Final = 0.02
@@ -47,6 +49,10 @@ class Estate(Protocol):
     urls: Sequence[str]
     faults: Sequence[Fault]
     left_out: Sequence[str]
+    data: DataFolder | None  # on this machine, of a single server
+
+    def outputs(self) -> Sequence[str]:
+        """What processes have written."""
 
     def begin(self) -> None:
         """Begin to start what is dead."""
@@ -69,12 +75,16 @@ class Engine:
     """
     A kind of estate: its name on the command line, and what it is, for the page.
 
-    ``run`` is given a new folder and a part of the configuration of servers; what it started ends with the context.
+    ``run`` is given a new folder and a part of the configuration of servers; what it started ends with the context. Of
+    servers that are all ``is_near`` each reaches the loopback addresses of this machine. ``lag_s`` is for how many
+    seconds a server may not know what another one has acknowledged.
     """
 
     name: str
     about: str
     run: Callable[[Path, str], AbstractContextManager[Estate]]
+    is_near: bool = True
+    lag_s: float = 0
 
 
 class Written:
@@ -82,10 +92,16 @@ class Written:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self.earlier: list[str] = []
+
+    def every(self) -> list[str]:
+        """All that they have written."""
+        return ["".join([*self.earlier, *self.lines])]
 
     def tracebacks(self) -> list[str]:
         """Those that came since this was asked last, each with the lines around it."""
         lines, self.lines[:] = [*self.lines], []
+        self.earlier += lines
         at = [number for number, line in enumerate(lines) if line.startswith("Traceback")]
         return ["".join(lines[max(0, each - 2) : each + LONGEST_TRACEBACK]) for each in at]
 

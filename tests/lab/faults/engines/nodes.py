@@ -77,6 +77,7 @@ class TwoNodes:
             {"AWS_ACCESS_KEY_ID": KEY.id, "AWS_SECRET_ACCESS_KEY": KEY.secret, "PKGREPO_DATA__STORAGES": ""},
         )
         self._written = Written()
+        self.data = None
         self._nodes.written = self._written.lines
         far = servers.far
         hosts = ["127.0.0.1", "127.0.0.1" if far is None else far.far]
@@ -148,6 +149,9 @@ class TwoNodes:
 
     def settle(self) -> None:
         time.sleep(max(0.0, self._stale_until - time.monotonic()))
+
+    def outputs(self) -> list[str]:
+        return self._written.every()
 
     def said(self) -> list[str]:
         return self._written.tracebacks()
@@ -270,4 +274,10 @@ def _open_to_all(folder: Path, stack: ExitStack) -> Path:
     return found
 
 
-NODES: Final = Engine("nodes", "two nodes with two workers each, PostgreSQL, a bucket of an S3 server", two_nodes)
+NODES: Final = Engine(
+    "nodes",
+    "two nodes with two workers each, PostgreSQL, a bucket of an S3 server",
+    two_nodes,
+    is_near=False,
+    lag_s=STALE_S,
+)

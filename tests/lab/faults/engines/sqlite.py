@@ -46,7 +46,7 @@ class OneServer:
         (folder / "pkgrepo.toml").write_text(configuration)
         self._folder = folder
         self._site = site
-        self._data = DataFolder(site.folder / "data")
+        self.data: DataFolder = DataFolder(site.folder / "data")
         self._clock = folder / "clock"
         self._listen = f"tcp:{(port := closed_port())}:interface=127.0.0.1"
         self.urls = [f"http://127.0.0.1:{port}"]
@@ -90,11 +90,14 @@ class OneServer:
     def said(self) -> list[str]:
         return self._written.tracebacks()
 
+    def outputs(self) -> list[str]:
+        return self._written.every()
+
     def end(self) -> list[str]:
-        wait_for(self._data.is_tidy, self._server)
-        wait_for(self._data.is_in_step, self._server)
+        wait_for(self.data.is_tidy, self._server)
+        wait_for(self.data.is_in_step, self._server)
         self._server.stop()
-        done = pkgrepo(self._data, "verify")
+        done = pkgrepo(self.data, "verify")
         return [f"pkgrepo verify: {done.stdout}{done.stderr}"] if done.returncode else []
 
     def close(self) -> None:
@@ -102,7 +105,7 @@ class OneServer:
         kill_all(self._server)
 
     def _started(self, environ: Mapping[str, str] | None = None) -> ServerProcess:
-        variables = {"PKGREPO_DATA__DIR": str(self._data.folder), "PKGREPO_SERVER__LISTEN": self._listen}
+        variables = {"PKGREPO_DATA__DIR": str(self.data.folder), "PKGREPO_SERVER__LISTEN": self._listen}
         settings = {**variables, **(environ or {})}
         write = self._written.lines.append
         return twistd_process(self._folder, "--config", "pkgrepo.toml", environ=settings, on_line=write)
@@ -139,7 +142,7 @@ class OneServer:
         self._kill_server(rng)
         with open("/dev/null", "r+b") as nothing:
             streams = (nothing.fileno(), nothing.fileno(), nothing.fileno())
-            environ = environment_of(self._data)
+            environ = environment_of(self.data)
             command = ForkedProcess(["pkgrepo", "migrate"], streams, environ=environ, folder=self._folder)
         time.sleep(rng.uniform(0, 0.6))
         command.send_signal(signal.SIGKILL)
