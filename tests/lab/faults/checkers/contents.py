@@ -23,8 +23,10 @@ def listed(api: Publisher, path: str) -> Iterator[Any]:
 
 
 def versions_of(api: Publisher, repository: str) -> Versions:
-    """The state, the tags and the digests of the files of each version of a repository."""
-    found = {}
+    """The state, the tags and the digests of the files of each version of a repository; none if it is not there."""
+    found: dict[tuple[str, str], tuple[Any, ...]] = {}
+    if api.send("GET", f"api/repository/{quote(repository, safe='')}").status_code == 404:
+        return found
     for package in listed(api, f"api/repository/{quote(repository, safe='')}/packages"):
         place = f"api/package/{quote(repository, safe='')}/{quote(package['key'], safe='')}/versions"
         for each in listed(api, place):
