@@ -77,6 +77,7 @@ def run(
 
 def _ended(estate: Estate, round_: Round, checks: Sequence[Check], crew: Crew) -> Iterator[Finding]:
     """Everything once more, and what is wrong with the data when all is stopped."""
+    estate.renew()
     found = [each for check in checks for each in check(round_)]
     yield from found
     last = None if estate.data is None else Last(crew.lab, estate.data, crew.folder)

@@ -66,6 +66,9 @@ class Estate(Protocol):
     def said(self) -> list[str]:
         """What is wrong in what processes have written since this was asked last."""
 
+    def renew(self) -> None:
+        """Restart in order a server that has the data alone: what failed writes have left is removed at its start."""
+
     def end(self) -> list[str]:
         """Stop everything in order, and look at the data. Returns what is wrong with them, in sentences."""
 

@@ -156,6 +156,9 @@ class TwoNodes:
     def said(self) -> list[str]:
         return self._written.tracebacks()
 
+    def renew(self) -> None:
+        pass
+
     def end(self) -> list[str]:
         for number in list(self._nodes.processes):
             self._nodes.stop_one(number)

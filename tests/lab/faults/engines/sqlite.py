@@ -93,6 +93,11 @@ class OneServer:
     def outputs(self) -> list[str]:
         return self._written.every()
 
+    def renew(self) -> None:
+        self._server.stop()
+        self._is_dead = True
+        self.mend()
+
     def end(self) -> list[str]:
         wait_for(self.data.is_tidy, self._server)
         wait_for(self.data.is_in_step, self._server)
