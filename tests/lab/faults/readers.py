@@ -69,7 +69,6 @@ class Reader:
     def _judge(self, state: State, answer: requests.Response) -> None:
         status, said = answer.status_code, f"read during the fault: {state.item.file}: "
         if status >= 500:
-            self.counts["refused read"] += 1
             if not is_told(state.item.format, answer):
                 said += f"{status} {answer.reason}, without what a client prints: {answer.text[:200]}"
                 self.wrong.append(Complaint(said))

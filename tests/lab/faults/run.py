@@ -71,7 +71,8 @@ def run(
         if not result.wrong:
             last = Round(result.rounds, estate.urls, ledger, random.Random(f"{seed} last"), 0, 0)
             _note(result, "in the end", _ended(estate, last, checks, crew), ledger)
-    result.acknowledged, result.items = ledger.acknowledged, sum(1 for _ in ledger.states())
+    result.acknowledged = ledger.acknowledged
+    result.items = sum(1 for each in ledger.states() if each.item.file)
     return result
 
 
@@ -135,19 +136,21 @@ class _Run:
         times.append(time.monotonic())
         after = evolve(self.round, rng=random.Random(f"{self.result.seed} {self.round.number} checks"))
         _note(self.result, where, (found for check in self.checks for found in check(after)), ledger)
-        _note(self.result, where, map(Finding, self.estate.said()), ledger)
+        _note(self.result, where, map(Finding, self.estate.said(fault)), ledger)
         times.append(time.monotonic())
-        steps = zip(("work", "fault", "recovery", "end", "checks"), times, times[1:], strict=False)
-        return f"{where}: {', '.join(f'{name} {end - begin:.1f}' for name, begin, end in steps)}"
+        spent = zip(("work", "fault", "recovery", "end", "checks"), times, times[1:], strict=False)
+        return f"{where}: {', '.join(f'{name} {end - begin:.1f}' for name, begin, end in spent)}"
 
     def _join(self, workers: Sequence[Worker], where: str, struck_at: float) -> None:
-        for each in workers:
-            each.stop()
-        for each in workers:
-            each.join()
-            self.result.steps += each.counts
-            wrong = [each.what for each in each.wrong if not (each.at >= struck_at and each.status >= 500)]
-            _note(self.result, where, map(Finding, wrong), self.round.ledger)
+        for worker in workers:
+            worker.stop()
+        for worker in workers:
+            worker.join()
+            self.result.steps += worker.counts
+            excused = [each for each in worker.wrong if each.at >= struck_at and each.status >= 500]
+            self.result.steps["refused"] += len(excused)
+            wrong = [Finding(each.what) for each in worker.wrong if each not in excused]
+            _note(self.result, where, wrong, self.round.ledger)
 
 
 def _note(result: Result, where: str, found: Iterable[Finding], ledger: Ledger) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -17,6 +18,8 @@ from tests.support.data_folder import DataFolder
 RECOVERED_S: Final = 90.0  # seconds in which servers have to answer when all that they need is there again
 LONGEST_ANSWER_S: Final = 10.0
 PAUSE_S: Final = 0.02
+TRACEBACK: Final = re.compile(r"Traceback \(most recent")
+UNEXPECTED: Final = re.compile(r"request \S+ failed")
 LONGEST_TRACEBACK: Final = 40  # lines
 
 
@@ -26,13 +29,15 @@ class Fault:
     A fault by its name in the results. ``chance`` is how often it is chosen, compared with others.
 
     ``strike`` returns when it is over, or when what it hit is dead (``is_deadly``); L{Estate.mend} comes after it. It
-    returns the names of the faults that it was made of, if it was.
+    returns the names of the faults that it was made of, if it was. With ``is_told`` something that servers need fails,
+    which they may log with a traceback.
     """
 
     name: str
     chance: int
     strike: Callable[[random.Random], Iterable[str] | None]
     is_deadly: bool = False
+    is_told: bool = False
 
 
 class NotRecovered(Exception):
@@ -63,7 +68,7 @@ class Estate(Protocol):
     def settle(self) -> None:
         """Wait until servers know what was changed at others; what they may serve from memory is newer than that."""
 
-    def said(self) -> list[str]:
+    def said(self, after: Fault) -> list[str]:
         """What is wrong in what processes have written since this was asked last."""
 
     def renew(self) -> None:
@@ -101,11 +106,16 @@ class Written:
         """All that they have written."""
         return ["".join([*self.earlier, *self.lines])]
 
-    def tracebacks(self) -> list[str]:
-        """Those that came since this was asked last, each with the lines around it."""
+    def tracebacks(self, after: Fault) -> list[str]:
+        """
+        Those that came since this was asked last, each with the lines around it.
+
+        No fault explains one of a request that ended with an error which nobody expected.
+        """
         lines, self.lines[:] = [*self.lines], []
         self.earlier += lines
-        at = [number for number, line in enumerate(lines) if line.startswith("Traceback")]
+        wrong = UNEXPECTED if after.is_told else TRACEBACK
+        at = [number for number, line in enumerate(lines) if wrong.search(line)]
         return ["".join(lines[max(0, each - 2) : each + LONGEST_TRACEBACK]) for each in at]
 
 

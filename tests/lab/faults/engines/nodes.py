@@ -106,16 +106,24 @@ class TwoNodes:
             Fault("kill -9 of a node", 24, self._kill_node, is_deadly=True),
             Fault("kill -9 of a worker", 16, self._kill_worker),
             Fault("restart of a node", 6, self._stop_node, is_deadly=True),
-            *[Fault(name, 5, partial(self._stop_database, how), is_deadly=True) for name, how in stops.items()],
-            Fault("kill -9 of the S3 server", 6, self._kill_bucket, is_deadly=True),
+            *[
+                Fault(name, 5, partial(self._stop_database, how), is_deadly=True, is_told=True)
+                for name, how in stops.items()
+            ],
+            Fault("kill -9 of the S3 server", 6, self._kill_bucket, is_deadly=True, is_told=True),
             Fault("a node stopped for some time", 10, self._pause_node),
-            *[Fault(f"{name} stopped for some time", 8, partial(self._pause, how)) for name, how in pauses.items()],
+            *[
+                Fault(f"{name} stopped for some time", 8, partial(self._pause, how), is_told=True)
+                for name, how in pauses.items()
+            ],
         ]
         if self._servers.disk.cut is not None:
-            every.append(Fault("power cut of PostgreSQL", 6, self._cut_power, is_deadly=True))
+            every.append(Fault("power cut of PostgreSQL", 6, self._cut_power, is_deadly=True, is_told=True))
         if self._servers.far is not None:
             every += [
-                Fault(f"network between a node and {what}: {how}", 2, partial(self._cut_network, ports, how))
+                Fault(
+                    f"network between a node and {what}: {how}", 2, partial(self._cut_network, ports, how), is_told=True
+                )
                 for what, ports in cuts.items()
                 for how in CUTS
             ]
@@ -153,8 +161,8 @@ class TwoNodes:
     def outputs(self) -> list[str]:
         return self._written.every()
 
-    def said(self) -> list[str]:
-        return self._written.tracebacks()
+    def said(self, after: Fault) -> list[str]:
+        return self._written.tracebacks(after)
 
     def renew(self) -> None:
         pass

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from tests.lab.faults.nemesis import clocks
+from tests.lab.faults.nemesis.clocks import WHY_NONE, Clock
 from tests.lab.faults.nemesis.disks import INJECTIONS, Site, cannot_trace, full, injected, site
 from tests.lab.faults.nemesis.pairs import pairs
 from tests.lab.faults.nemesis.processes import (
@@ -47,19 +47,19 @@ class OneServer:
         self._folder = folder
         self._site = site
         self.data: DataFolder = DataFolder(site.folder / "data")
-        self._clock = folder / "clock"
+        self._clock = None if WHY_NONE else Clock(folder)
         self._listen = f"tcp:{(port := closed_port())}:interface=127.0.0.1"
         self.urls = [f"http://127.0.0.1:{port}"]
         self._written = Written()
         self._server = self._started()
         self._is_dead = False
-        self.left_out = [each for each in (site.why, cannot_trace(), clocks.WHY_NONE) if each]
+        self.left_out = [each for each in (site.why, cannot_trace(), WHY_NONE) if each]
         self.faults = self._every_fault()
 
     def _every_fault(self) -> list[Fault]:
         cuts = [Fault("power cut", 34, self._cut_power, is_deadly=True)]
-        disks = [Fault("full disk", 4, self._fill)]
-        calls = [Fault(name, 2, partial(self._inject, how)) for name, how in INJECTIONS.items()]
+        disks = [Fault("full disk", 4, self._fill, is_told=True)]
+        calls = [Fault(name, 2, partial(self._inject, how), is_told=True) for name, how in INJECTIONS.items()]
         clock = [Fault("clock put forward and back", 2, self._put_clock)]
         every = [
             Fault("kill -9 of the server", 80, self._kill_server, is_deadly=True),
@@ -67,11 +67,11 @@ class OneServer:
             Fault("all processes stopped for some time", 6, self._pause),
             Fault("restart", 6, self._stop, is_deadly=True),
             Fault("kill -9 of pkgrepo migrate", 4, self._kill_migration, is_deadly=True),
-            Fault("no descriptors left", 4, self._take_descriptors),
-            Fault("short writes", 4, self._shorten),
+            Fault("no descriptors left", 4, self._take_descriptors, is_told=True),
+            Fault("short writes", 4, self._shorten, is_told=True),
             *([] if self._site.cut is None else [*cuts, *disks]),
             *([] if cannot_trace() else calls),
-            *([] if clocks.WHY_NONE else clock),
+            *([] if WHY_NONE else clock),
         ]
         return [*every, *pairs(self, every, 14)]
 
@@ -87,8 +87,8 @@ class OneServer:
     def settle(self) -> None:
         pass
 
-    def said(self) -> list[str]:
-        return self._written.tracebacks()
+    def said(self, after: Fault) -> list[str]:
+        return self._written.tracebacks(after)
 
     def outputs(self) -> list[str]:
         return self._written.every()
@@ -99,6 +99,9 @@ class OneServer:
         self.mend()
 
     def end(self) -> list[str]:
+        self._server.stop()  # what calls that failed have left is removed at a start
+        self._is_dead = True
+        self.mend()
         wait_for(self.data.is_tidy, self._server)
         wait_for(self.data.is_in_step, self._server)
         self._server.stop()
@@ -178,14 +181,17 @@ class OneServer:
 
     def _put_clock(self, rng: random.Random) -> None:
         """Restart with a clock that is put forward and back while it runs; the next start has the machine's again."""
+        clock = self._clock
+        assert clock is not None
         self._server.stop()
-        clocks.put(self._clock, 0)
-        self._server = self._started(clocks.environment(self._clock))
+        clock.put(0)
+        self._server = self._started(clock.environ)
         self._server.wait_ready()
         for sign in rng.sample((-1, 1), 2):
-            clocks.put(self._clock, sign * rng.uniform(*CLOCK_S))
-            time.sleep(rng.uniform(1, 1.5))
-        clocks.put(self._clock, 0)
+            time.sleep(rng.uniform(*FAILING_S))
+            clock.put(sign * rng.uniform(*CLOCK_S))
+        time.sleep(rng.uniform(*FAILING_S))
+        clock.put(0)
 
 
 @contextmanager

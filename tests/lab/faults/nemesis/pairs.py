@@ -35,6 +35,6 @@ def pairs(estate: Estate, every: Sequence[Fault], chance: int) -> list[Fault]:
         return strike(first, others, rng)
 
     return [
-        Fault("another fault shortly after one", chance, two),
-        Fault("another death during the start", chance, starts),
+        Fault("another fault shortly after one", chance, two, is_told=True),
+        Fault("another death during the start", chance, starts, is_told=any(each.is_told for each in deadly)),
     ]
