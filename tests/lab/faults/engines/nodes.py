@@ -94,13 +94,12 @@ class TwoNodes:
         self.faults = self._every_fault()
 
     def _every_fault(self) -> list[Fault]:
-        database, bucket = self._servers.database, self._servers.bucket
+        database = self._servers.database
         stops: Mapping[str, Callable[[], None]] = {
             "kill -9 of PostgreSQL": database.kill,
             "immediate stop of PostgreSQL": partial(database.stop, signal.SIGQUIT),
             "restart of PostgreSQL": database.stop,
         }
-        pauses = {"PostgreSQL": database.signal, "the S3 server": bucket.signal}
         cuts = {"the database": [self._servers.port], "the bucket": [self._bucket_port], "both": self._ports}
         every = [
             Fault("kill -9 of a node", 24, self._kill_node, is_deadly=True),
@@ -112,10 +111,8 @@ class TwoNodes:
             ],
             Fault("kill -9 of the S3 server", 6, self._kill_bucket, is_deadly=True, is_told=True),
             Fault("a node stopped for some time", 10, self._pause_node),
-            *[
-                Fault(f"{name} stopped for some time", 8, partial(self._pause, how), is_told=True)
-                for name, how in pauses.items()
-            ],
+            Fault("PostgreSQL stopped for some time", 8, self._pause_database, is_told=True),
+            Fault("the S3 server stopped for some time", 8, self._pause_bucket, is_told=True),
         ]
         if self._servers.disk.cut is not None:
             every.append(Fault("power cut of PostgreSQL", 6, self._cut_power, is_deadly=True, is_told=True))
@@ -211,11 +208,15 @@ class TwoNodes:
         self._servers.bucket.kill()
         self._dead["bucket"] = True
 
-    def _pause(self, how: Callable[[int], None], rng: random.Random) -> None:
-        how(signal.SIGSTOP)
+    def _pause_database(self, rng: random.Random) -> None:
+        self._servers.database.signal(signal.SIGSTOP)
         time.sleep(rng.choice(AWAY_S))
-        how(signal.SIGCONT)
+        self._servers.database.signal(signal.SIGCONT)
         self._lose_sight()
+
+    def _pause_bucket(self, rng: random.Random) -> None:
+        with self._servers.bucket.paused():
+            time.sleep(rng.choice(AWAY_S))
 
     def _cut_power(self, _rng: random.Random) -> None:
         """Stop the database, discard what was not synced, and mount its disk again."""
@@ -236,7 +237,8 @@ class TwoNodes:
             far.cut(port, how)
         time.sleep(rng.choice(AWAY_S))
         far.heal()
-        self._lose_sight()
+        if self._servers.port in ports:
+            self._lose_sight()
 
 
 @contextmanager
