@@ -40,7 +40,13 @@ SETTINGS = {
     "wal_keep_size": "256MB",  # for a replica that is away; each database that is created or dropped is a checkpoint
 }
 # With these a power cut loses nothing that was committed.
-SAFE = {"autovacuum": "on", "fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
+SAFE = {
+    "recovery_init_sync_method": "syncfs",
+    "autovacuum": "on",
+    "fsync": "on",
+    "synchronous_commit": "on",
+    "full_page_writes": "on",
+}
 # On tmpfs where the folders of tests are: a database has 700 files, which cost much processor time on a disk.
 PLACE = os.environ.get("PYTEST_DEBUG_TEMPROOT")
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from attrs import define, field, frozen
 
 from tests.support.first_publishes import Published
+
+LAST: Final = 2  # notes at the end of a history
 
 
 @frozen
@@ -121,18 +122,19 @@ class Ledger:
             self._line(fields)
 
     def history(self, about: Item | str) -> list[str]:
-        """The lines about an item, or what a task names so, and about faults from the first one on."""
+        """The lines about an item, or what a task names so, those about faults between them, and the last ones."""
         text, lines = f'"item": {json.dumps(str(about))}', Path(self._file.name).read_text().splitlines()
-        first = next((number for number, line in enumerate(lines) if text in line), len(lines))
-        return [line for line in lines[first:] if text in line or '"item": ' not in line]
+        own = [number for number, line in enumerate(lines) if text in line]
+        notes = [number for number, line in enumerate(lines) if '"item": ' not in line]
+        shown = {*own, *(each for each in notes if own and own[0] < each < own[-1]), *notes[-LAST:]}
+        return [lines[number] for number in sorted(shown)]
 
     def _write(self, what: str, step: str, about: str) -> None:
         self._line({"what": what, "step": step, "item": about})
 
     def _line(self, fields: dict[str, Any]) -> None:
         self._file.write(json.dumps({"at": round(time.time(), 3), **fields}) + "\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        self._file.flush()  # the process that writes it is not among those that die
 
 
 def key_of(item: Item) -> tuple[str, str, str]:

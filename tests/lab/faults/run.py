@@ -122,7 +122,8 @@ class _Run:
         try:
             self.estate.mend()
             times.append(time.monotonic())
-            ledger.note(recovered=self.round.number, parts=parts)
+            if parts:
+                ledger.note(parts=parts, round=self.round.number)
             time.sleep(AFTER_S)
         except NotRecovered as error:
             _note(self.result, where, [Finding(str(error))], ledger)
