@@ -40,7 +40,7 @@ class Backing(Task):
         """Make a backup."""
         began_at = time.monotonic()
         with self.lab.ledger.step("back up", "backup"):
-            answer = self.api().send("POST", "api/system/backup?wait=25", json={})
+            answer = self.api().send("POST", "api/system/backup?wait=3", json={})
             # 409: one that began before a fault holds its lease for a while
             assert answer.status_code in (200, 202, 409), f"backup: {answer.status_code} {answer.text[:300]}"
         if answer.status_code == 200:

@@ -71,7 +71,7 @@ class Carrying(Task):
         packages = {f"node_modules/{load.name}": {"version": load.version}}
         locks = [{"name": "package-lock.json", "text": json.dumps({"packages": packages})}]
         with self.lab.ledger.step("mirror", str(load)):
-            place = f"api/repository/main%2F{MIRROR}/mirror?wait=8"
+            place = f"api/repository/main%2F{MIRROR}/mirror?wait=2"
             answer = self.api().send("POST", place, json={"locks": locks})
             assert answer.status_code in (200, 202, 409), f"{load}: {answer.status_code} {answer.text[:300]}"
         if answer.status_code == 200:
@@ -99,7 +99,7 @@ class Carrying(Task):
         bundle = waiting[0].bundle
         body = {"kind": "bundle", "source": str(bundle), "into": f"main/{INTO}", "keys": [self._key]}
         with self.lab.ledger.step("read a bundle", str(bundle)):
-            answer = self.api().send("POST", "api/import?wait=8", json=body)
+            answer = self.api().send("POST", "api/import?wait=2", json=body)
             assert answer.status_code in (200, 202, 409), f"{bundle}: {answer.status_code} {answer.text[:300]}"
         if answer.status_code == 200:
             assert not answer.json()["left_out_count"], f"{bundle}: {answer.text[:300]}"

@@ -41,7 +41,7 @@ class Collecting(Task):
         self._ask("verify", self.rng.choice([*REPOSITORIES]), {})
 
     def _ask(self, what: str, format_: str, body: Mapping[str, object]) -> None:
-        place = f"api/repository/main%2F{REPOSITORIES[format_]}/{what}?wait=8"
+        place = f"api/repository/main%2F{REPOSITORIES[format_]}/{what}?wait=2"
         answer = self.api().send("POST", place, json=body)
         # 409: one of before a fault holds its lease; 404: there is nothing to do of this kind for the format
         assert answer.status_code in (200, 202, 404, 409), f"POST {place}: {answer.status_code} {answer.text[:300]}"

@@ -76,7 +76,7 @@ class Importing(Task):
         """The result of an import; empty if another one has to end first."""
         body = {"kind": source.kind, "source": str(source.folder), "into": f"main/{INTO[source.kind]}"}
         with self.lab.ledger.step("import", str(source)):
-            answer = api.send("POST", "api/import?wait=8", json=body)
+            answer = api.send("POST", "api/import?wait=2", json=body)
             # 409: one that began before a fault holds its lease for a while
             assert answer.status_code in (200, 202, 409), f"{source}: {answer.status_code} {answer.text[:300]}"
         if answer.status_code != 200:

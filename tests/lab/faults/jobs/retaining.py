@@ -81,7 +81,7 @@ class Retaining(Task):
             raise Idle
         line.running = True
         with self.lab.ledger.step("retention", str(line)):
-            place = f"api/repository/main%2F{FORMATS[line.format]}/retention?wait=8&confirm=true"
+            place = f"api/repository/main%2F{FORMATS[line.format]}/retention?wait=2&confirm=true"
             answer = self.api().send("POST", place, json={})
             # 409: one that began before a fault holds its lease for a while
             assert answer.status_code in (200, 202, 409), f"POST {place}: {answer.status_code} {answer.text[:300]}"

@@ -118,8 +118,13 @@ class Trashing(Task):
             except AssertionError as error:
                 yield f"{each}: {told(error)}"
                 continue
+            # Versions are deleted one after the other, and restored in parts: what was interrupted is asked for again.
             if each.asked == "delete" and any(found):
                 api.ask("DELETE", each.place)
+                found = [file.is_there(api) for file in each.files]
+            elif each.asked == "restore" and len({*found}) > 1:
+                each.entries = self._entries(api, each)
+                self._restore(api, each)
                 found = [file.is_there(api) for file in each.files]
             history = self.lab.ledger.history(str(each))
             if len({*found}) > 1:
