@@ -65,5 +65,5 @@ def test_what_is_lost_changed_or_there_again_is_told(tmp_path: Path) -> None:
             "back": "it was deleted, and is there",
         }
         indexed = {each.item.name: each.why for each in checker.check_indexes(ledger.states())}
-        assert indexed == {"lost": "its index does not list it (200)", "back": "its index lists it (200)"}
+        assert indexed == {"lost": "its index does not list it (404)", "back": "its index lists it (200)"}
         assert len(ledger.history(items["lost"])) == 2
