@@ -99,9 +99,6 @@ class OneServer:
         self.mend()
 
     def end(self) -> list[str]:
-        self._server.stop()  # what calls that failed have left is removed at a start
-        self._is_dead = True
-        self.mend()
         wait_for(self.data.is_tidy, self._server)
         wait_for(self.data.is_in_step, self._server)
         self._server.stop()
