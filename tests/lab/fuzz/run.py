@@ -1,9 +1,10 @@
 """
-Fuzz all targets in turn, then run the state machines, and keep what is found.
+Fuzz all targets in turn, then run the state machines, ask the API, and keep what is found.
 
-Run it with ``bin/faults --fuzz [MINUTES] [--seed N] [--target NAME]...``; the machines have a quarter of the time. The
+Run it with ``bin/faults --fuzz [MINUTES] [--seed N] [--target NAME]...``. The
 exit status is 1 if something was found. An input that was is a file below ``tests/data/fuzz`` then, with which the
-tests fail until it is mended; an order of steps is printed as a test.
+tests fail until it is mended; an order of steps is printed as a test, and a request to
+the API as it was sent.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import argparse
 import importlib
 import random
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 
-from . import corpus
+from . import api, corpus
 from .machines.run import machines, run_machines
 from .rounds import Round, run_round
 from .target import Target
@@ -45,7 +48,9 @@ READERS = (
 )
 
 
-MACHINES = 0.25  # of the time
+MACHINES, ASKING = 0.2, 0.1  # of the time
+REQUESTS = 1_000_000  # to the API, at most
+API = "api"  # the name of the management API among targets
 
 
 def _guide() -> ModuleType | None:
@@ -75,6 +80,16 @@ def run(targets: Sequence[Target], minutes: float, seed: int, guide: ModuleType 
     return rounds
 
 
+def _ask_api(seconds: float, seed: int) -> int:
+    """Ask the management API for so long. Returns the number of findings, which are printed."""
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+        fuzzer = api.run(Path(folder), REQUESTS, seed, seconds)
+    print(f"api: {sum(fuzzer.counts.values())} requests, by status {dict(sorted(fuzzer.counts.items()))}")
+    for each in fuzzer.wrong:
+        print(f"FOUND {API}: {each}", flush=True)
+    return len(fuzzer.wrong)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Fuzz; 1 if something was found."""
     parser = argparse.ArgumentParser(prog="bin/faults --fuzz", description=__doc__)
@@ -86,16 +101,18 @@ def main(arguments: Sequence[str]) -> int:
     targets = [each for name, each in _targets(guide).items() if name.startswith(tuple(given.target or [""]))]
     chosen = tuple(given.target or [""])
     steps = [name for name in machines() if name.startswith(chosen)]
-    inputs = given.minutes * (1 - MACHINES * bool(steps)) if targets else 0
+    inputs = given.minutes * (1 - MACHINES * bool(steps) - ASKING * API.startswith(chosen))
     seed = random.SystemRandom().randrange(2**31) if given.seed is None else given.seed
     guided = "guided by atheris" if guide else "without a guide (atheris)"
     print(f"seed {seed}, {len(targets)} targets, {len(steps)} machines, {guided}", flush=True)
     began = time.monotonic()
     rounds = run(targets, inputs, seed, guide)
     found = sum(len(each.findings) for each in rounds)
-    for told in run_machines(given.minutes - inputs, chosen, seed):
+    for told in run_machines(given.minutes * MACHINES, chosen, seed):
         print(f"FOUND {told}", flush=True)
         found += 1
+    if API.startswith(chosen):
+        found += _ask_api(given.minutes * ASKING * 60, seed)
     print(f"{sum(each.tried for each in rounds)} inputs in {time.monotonic() - began:.0f} s, {found} findings")
     return 1 if found else 0
 
