@@ -111,9 +111,9 @@ class Soak:
         }
 
 
-def run_soak(minutes: float, scratch: Path, say: Callable[[str], None]) -> Soak:
+def run_soak(minutes: float, scratch: Path, say: Callable[[str], None], share: float = SHARE) -> Soak:
     """
-    Start a server with two workers, and load it.
+    Start a server with two workers, and load it with a ``share`` of the highest rate.
 
     :raises Unavailable: it cannot be started
     :raises LoadFailed: what is read later could not be published, or no request succeeded in the first run
@@ -128,8 +128,8 @@ def run_soak(minutes: float, scratch: Path, say: Callable[[str], None]) -> Soak:
             raise LoadFailed(f"no request succeeded: {fastest.errors[:1]}")
         highest = len(fastest.took_ms) / FASTEST_S
         before, samples = _lags(server), list[Sample]()
-        say(f"soak: {highest:,.0f}/s; {minutes:g} minutes at {SHARE * highest:,.0f}/s")
-        tally = load.run(60 * minutes, CLIENTS / (SHARE * highest), lambda at_s: samples.append(_sample(server, at_s)))
+        say(f"soak: {highest:,.0f}/s; {minutes:g} minutes at {share * highest:,.0f}/s")
+        tally = load.run(60 * minutes, CLIENTS / (share * highest), lambda at_s: samples.append(_sample(server, at_s)))
         rate = len(tally.took_ms) / (60 * minutes)
         return Soak(highest, rate, tally, samples, lag_bound(before, _lags(server)))
     finally:

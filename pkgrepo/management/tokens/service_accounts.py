@@ -36,6 +36,7 @@ async def list_services(call: Call) -> list[UserRecord]:
     ACCOUNT_HOLDERS,
     "List the tokens of a service account",
     query=[sorting(tokens.TOKEN_ORDERS, "created_at")],
+    refused=((409, "The account is that of a person, who alone makes its tokens."),),
 )
 async def list_tokens(call: Call, id: str) -> Page[TokenRecord]:
     """For its owner, the members of the group that owns it, and user managers; others are answered 404."""

@@ -30,7 +30,7 @@ from .mutations import VALUES
 
 ADMIN: Final = ("admin", PASSWORD)
 OTHER: Final = "a horse of another colour"
-EPISODE: Final = 400  # requests, after which what they have removed is made again
+EPISODE: Final = 150  # requests, after which what they have removed is made again
 DEEPEST: Final = 5  # of values; deeper ones are as short as they may be
 
 # The callers, with the fields of their accounts and their actions in the repositories
