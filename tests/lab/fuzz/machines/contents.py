@@ -62,6 +62,7 @@ class ContentMachine(RuleBasedStateMachine):
         self.quota = quota
         self.files: list[dict[PLACES, bytes]] = [{}, {}]
         self.bins: list[Bin] = []
+        self.burned: set[tuple[int, str]] = set()
         if quota is not None:
             limits = {"bytes": quota}
             now(self.world.catalog.write(quotas.change_limits, QuotaKind.REPOSITORY, self.at(0).id, limits))
@@ -86,7 +87,7 @@ class ContentMachine(RuleBasedStateMachine):
         except (FileExists, Conflict):
             assert self.files[where].get((name, version, path), data) != data, "a free place was refused"
         except FileBurned:
-            raise AssertionError("a name was burned that is in the trash") from None
+            assert (where, path) in self.burned, "a name was burned that was not deleted for good"
         except QuotaExceeded:
             assert (self.quota is None, where) == (False, 0), "a quota where there is none"
         else:
@@ -175,6 +176,7 @@ class ContentMachine(RuleBasedStateMachine):
         result = now(work.run(repository, rules, admitted(repository), True, NoProgress()))
         assert result["errors"] == []
         lost = {place: self.files[where].pop(place) for place in sorted(gone)}
+        self.burned |= {(where, path) for _, _, path in lost}  # a rule's removal burns the names
         if action == "trash":
             self._note_bins(where, lost)
 
