@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-import greenlet
 import pytest
 import pytest_twisted
 from attrs import define, evolve, field
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from twisted.internet.defer import Deferred
 
 from pkgrepo.auth.permissions.rules import make_placeholder
@@ -32,6 +30,7 @@ from pkgrepo.proxy.purge import Selection
 from pkgrepo.proxy.trace import Trace
 from pkgrepo.repositories.upkeep.jobs import NoProgress
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
+from tests.lab.fuzz.machines.awaiting import run_awaiting, wait_for
 from tests.support.inprocess_server import no_failures
 from tests.support.proxy_world import ManualClock, ProxyWorld
 from tests.support.upstreams.faults import failing
@@ -245,9 +244,7 @@ class DocumentMachine(RuleBasedStateMachine):
 
     def _run(self, work: Any) -> Any:
         """The result of a coroutine, for which the test awaits while this greenlet stands still."""
-        current = greenlet.getcurrent()
-        assert current.parent is not None, "it is run by a test"
-        return current.parent.switch(work)
+        return wait_for(work)
 
 
 # A failure is shown as it was found: to make it smaller takes minutes.
@@ -278,15 +275,7 @@ async def test_documents_are_as_the_model_says(world: ProxyWorld) -> None:
         pass
 
     Machine.world, Machine.numbers = world, count()
-    machine = greenlet.greenlet(partial(run_state_machine_as_test, Machine, settings=LONG))
-    work = machine.switch()
-    while not machine.dead:
-        try:
-            result = await work
-        except Exception as error:  # noqa: BLE001 - for the machine
-            work = machine.throw(error)
-        else:
-            work = machine.switch(result)
+    await run_awaiting(Machine, LONG)
 
 
 @define(eq=False)
