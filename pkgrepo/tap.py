@@ -26,6 +26,7 @@ from pkgrepo.process.log_output import make_observer
 from pkgrepo.process.resources import (
     collect_no_garbage,
     keep_freed_buffers,
+    keep_no_generated_sources,
     settle,
     usable_processors,
     use_steady_clock,
@@ -114,6 +115,7 @@ def makeService(options: Options) -> IService:
     raise_descriptor_limit()
     keep_freed_buffers()
     collect_no_garbage()
+    keep_no_generated_sources()
     file = _log_file(options.parent)
     observer = make_observer(file, style=config.log.format, level=config.log.level) if file else None
     _check_endpoints(config, reactor)

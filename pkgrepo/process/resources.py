@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import linecache
 import math
 import os
 import time
@@ -32,6 +33,7 @@ PAGES_PART = 8  # pages of the database, which are also in the page cache of the
 
 NEW_OBJECTS = 20_000  # before a collection; Python's 700 cost a tenth of the time of a cold install
 START_OBJECTS = 50_000  # the imports make 150,000, nearly all of which stay; fewer collections leave 6 MB of holes
+_GENERATED: Final = "<attrs generated "  # begins the names of "files" that attrs gives to generated methods
 _GROUPS: Final = Path("/sys/fs/cgroup")
 _MEMBERSHIP: Final = Path("/proc/self/cgroup")
 
@@ -67,6 +69,25 @@ def collect_no_garbage() -> None:
     Collections during the imports look at the same objects again and again, which is a tenth of the time of a start.
     """
     gc.set_threshold(START_OBJECTS, *gc.get_threshold()[1:])
+
+
+class _OfFiles(dict[str, Any]):
+    """Lines of sources by the names of their files, without those of methods that attrs generates."""
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """Return the lines that are kept, or ``default``, which is kept only if it is of a file."""
+        return default if key.startswith(_GENERATED) else super().setdefault(key, default)
+
+
+def keep_no_generated_sources() -> None:
+    """
+    Have attrs keep no source texts of the methods that it generates, which are for debuggers: 4 MB for 800 classes.
+
+    It is called before most classes are made. In tracebacks these methods have line numbers without text.
+    """
+    linecache.cache = _OfFiles(  # attrs calls only ``setdefault`` (26.1)
+        (name, lines) for name, lines in linecache.cache.items() if not name.startswith(_GENERATED)
+    )
 
 
 def settle() -> None:

@@ -176,3 +176,24 @@ def pools(mode: str) -> int:
 def test_threads_share_one_pool_of_memory() -> None:
     assert pools("shared") == 1
     assert pools("usual") > 1
+
+
+SOURCES = """
+import linecache
+import sys
+
+from attrs import frozen
+
+from pkgrepo.process.resources import keep_no_generated_sources
+
+frozen(type("Before", (), {"__annotations__": {"x": int}}))
+keep_no_generated_sources()
+frozen(type("After", (), {"__annotations__": {"x": int}}))
+assert linecache.getline(linecache.__file__, 1)
+print(sum(name.startswith("<attrs generated") for name in linecache.cache), linecache.__file__ in linecache.cache)
+"""
+
+
+def test_sources_of_generated_methods_are_not_kept_and_those_of_files_are() -> None:
+    done = subprocess.run([sys.executable, "-c", SOURCES], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["0", "True"]
