@@ -5,7 +5,9 @@ What a server costs: processor time, memory and bytes written of a whole process
 figure         source                                                         edge
 =============  =============================================================  ==================================
 processor      utime + stime of every process, and of children it has reaped  a child that left unreaped is lost
+own processor  the same without the children that it has reaped
 memory         VmRSS of every process                                         pages shared by workers count twice
+shared memory  Pss of every process                                           pages shared with others count in part
 peak memory    VmHWM of every process, reset when the watch begins            a sum of peaks of different moments
 bytes written  write_bytes of every process                                   counts pages made dirty, also when
                                                                               the file is deleted before write-back
@@ -65,6 +67,14 @@ class ProcessTree:
     def cpu_s(self) -> float:
         """Seconds of processor time so far, user and system, with those of children that have ended."""
         return sum(_cpu_ticks(pid) for pid in self.pids()) * TICK_S
+
+    def own_cpu_s(self) -> float:
+        """Seconds of processor time of the living processes, without those of children that have ended."""
+        return sum(_cpu_ticks(pid, reaped=False) for pid in self.pids()) * TICK_S
+
+    def pss(self) -> int:
+        """Resident bytes now; a page that several processes share is divided among them."""
+        return sum(_status_bytes(pid, "Pss", "smaps_rollup") for pid in self.pids())
 
     def rss(self) -> int:
         """Resident bytes now."""
@@ -149,17 +159,17 @@ def _children(pid: int) -> list[int]:
     return [int(each) for line in lists for each in line.split()]
 
 
-def _cpu_ticks(pid: int) -> int:
+def _cpu_ticks(pid: int, *, reaped: bool = True) -> int:
     stat = _read(PROC / str(pid) / "stat")
     if not stat:
         return 0
     # proc(5): the name in brackets may hold blanks, the fields after it are counted from the third one
     fields = stat.rpartition(")")[2].split()
-    return sum(int(each) for each in fields[11:15])
+    return sum(int(each) for each in fields[11 : 15 if reaped else 13])
 
 
-def _status_bytes(pid: int, name: str) -> int:
-    for line in _read(PROC / str(pid) / "status").splitlines():
+def _status_bytes(pid: int, name: str, file: str = "status") -> int:
+    for line in _read(PROC / str(pid) / file).splitlines():
         if line.startswith(name + ":"):
             return int(line.split()[1]) * 1024
     return 0

@@ -86,6 +86,15 @@ def test_the_peak_remembers_memory_that_was_given_back_until_it_is_reset(family:
     assert family.tree.peak_rss() < before + 30 * MIB
 
 
+def test_memory_that_parent_and_child_share_counts_once(family: Family) -> None:
+    assert 0 < family.tree.pss() < family.tree.rss()
+
+
+def test_processor_time_of_its_own_is_part_of_that_of_a_tree(family: Family) -> None:
+    family.do("burn")
+    assert 0 < family.tree.own_cpu_s() <= family.tree.cpu_s()
+
+
 def test_bytes_written_by_a_child_count(family: Family) -> None:
     before = family.tree.written()
     family.do("write")

@@ -24,6 +24,7 @@ from . import (
     rubygems,
     scale,
     singles,
+    starts,
     workers,
 )
 
@@ -58,6 +59,7 @@ GROUPS: Mapping[str, Group] = {
     "singles": Group("Crates, Go modules, charts and plain files", singles.SCENARIOS, rounds=1),
     "figures": Group("Large uploads and catalogs", large.SCENARIOS, rounds=1),
     "console": Group("Console", console.SCENARIOS, rounds=1),
+    "starts": Group("Starts, and memory at rest", starts.SCENARIOS),
     "nodes": Group("Nodes on PostgreSQL and a bucket", nodes.SCENARIOS, in_all=False),
     "scale": Group("Growth", scale.SCENARIOS, rounds=1, in_all=False),
 }
