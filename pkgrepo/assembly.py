@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from twisted.application.service import IService
 from twisted.internet.interfaces import IProtocolFactory
+from twisted.web.resource import IResource
 
 from pkgrepo.auth.tokens.uses import FLUSH_EVERY_S
 from pkgrepo.composition.advisories import Mirror, make_refresh
@@ -16,29 +17,38 @@ from pkgrepo.composition.backups import make_runs
 from pkgrepo.composition.core import Core
 from pkgrepo.composition.events import make_events
 from pkgrepo.composition.identification import make_identification
-from pkgrepo.composition.imports import make_importers
 from pkgrepo.composition.listener import Listener
 from pkgrepo.composition.processes.exclusive import WATCH_NODES_S, WATCH_S, CommitWatch, ExclusiveServices
 from pkgrepo.composition.replication import make_replication
 from pkgrepo.composition.tracing.setup import make_tracing
 from pkgrepo.composition.twins import make_twins
 from pkgrepo.composition.upstreams import ProxyParts
+from pkgrepo.concurrency.late import Late
 from pkgrepo.concurrency.lru import SizedCache, share_memory
 from pkgrepo.concurrency.services import MultiService, PeriodicTask, Work, wait_for_spawned
 from pkgrepo.config import Config
 from pkgrepo.gateway.cached_reads import CachedReads
+from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.mounts import Mounts
 from pkgrepo.gateway.responses.cache import ResponseCache
 from pkgrepo.gateway.responses.content import Files
 from pkgrepo.gateway.root_app import RootApp, RootResource
 from pkgrepo.gateway.services import Services
+from pkgrepo.http.answering.late import LateResource, late_branches
 from pkgrepo.http.repeats import Repeats
+from pkgrepo.http.responses import Response
 from pkgrepo.http.site import Site
+from pkgrepo.management import health
 from pkgrepo.management.api.audit_log import COUNTS_S, FLUSH_S
 from pkgrepo.management.api.services import Identification, ManagementServices
-from pkgrepo.management.app import ManagementApp
 from pkgrepo.management.metrics.durations import ReactorLag
-from pkgrepo.management.metrics.exposition import DirectoryMetrics, ProcessMetrics, UpstreamMetrics, WebhookMetrics
+from pkgrepo.management.metrics.exposition import (
+    DirectoryMetrics,
+    ProcessMetrics,
+    UpstreamMetrics,
+    WebhookMetrics,
+    answer_metrics,
+)
 from pkgrepo.management.metrics.server import ServerMetrics
 from pkgrepo.mirroring.mirrors import Mirrors
 from pkgrepo.mirroring.schedule import MirrorSchedule
@@ -51,6 +61,7 @@ from pkgrepo.repositories.clock import from_ms, seconds_of
 from pkgrepo.repositories.retention.schedule import RetentionSchedule
 from pkgrepo.repositories.search import SearchIndexCache
 from pkgrepo.repositories.upkeep.housekeeping import DailyCollection, Housekeeping
+from pkgrepo.repositories.upkeep.imports import StartsImports
 from pkgrepo.repositories.upkeep.scrub import Mending, Scrub
 from pkgrepo.repositories.upkeep.sweep import Sweep
 from pkgrepo.repositories.upkeep.twins import TwinSchedule
@@ -60,8 +71,12 @@ from pkgrepo.storage.catalog.blobs.uploads import release_all_leases
 from pkgrepo.storage.catalog.engine.connections import limit_page_caches
 from pkgrepo.storage.catalog.packages.deployments import release_interrupted
 from pkgrepo.storage.process_lock import ProcessLock
-from pkgrepo.web.app import WebApp
 
+if TYPE_CHECKING:
+    from pkgrepo.management.app import ManagementApp
+
+API: Final = ("api", "token", "problems")  # what of the management API is at the root, beside exchanges of formats
+CONSOLE: Final = ("ui", "badge", "feed")
 LEASE = "background-work"  # name of the lock file in the folder of the database
 
 SESSIONS_S = 3600.0
@@ -86,6 +101,8 @@ class Assembly:
         self._reactor = reactor
         self._listener = Listener(config, reactor, registry=self.core.registry, in_thread=self.core.pools.disk)
         self._running = MultiService()
+        self._pings: dict[bytes, Response] = {}
+        self._caches: dict[str, SizedCache[Any] | Repeats] = {}
         self._tracing = make_tracing(config, reactor)
 
     @property
@@ -114,6 +131,7 @@ class Assembly:
         first = await self._enter()
         identification = self._identification = await make_identification(core, config, reactor)
         password = await provisioning.prepare(core, config, identification.pipelines.issuers)
+        core.load_used_formats()
         if first:
             await self._release_leases()
         self._events = await make_events(core, config, identification.authorizer, reactor)
@@ -128,11 +146,7 @@ class Assembly:
         mounts = Mounts(services=services, formats=core.formats)
         lag = ReactorLag(reactor)
         management = self._management(services, identification, lag)
-        formats, tokens = core.formats.values(), management.token_resource()
-        branches = management.branches()
-        for each in formats:
-            branches.update(each.branches(services, tokens))
-        branches.update(WebApp(management.dispatcher, services.access, core.pools, core.formats).branches())
+        branches = self._branches(management)
         self.site.resource = RootResource(RootApp(mounts=mounts, access=services.access, branches=branches))
         self.site.request_context = core.catalog.pinned
         self.site.repeats.generation = core.catalog.generation
@@ -142,7 +156,7 @@ class Assembly:
             access=services.access,
             downloads=core.downloads,
             response_cache=services.response_cache,
-            ping_responses={path: answer for each in formats for path, answer in each.ping_responses.items()},
+            ping_responses=self._pings,
             clock=seconds_of(core.clock),
         )
         if self._tracing is not None:
@@ -159,7 +173,6 @@ class Assembly:
             *backups(core, self._backups, reactor),
             *([TwinSchedule(self._twins, core.jobs, reactor)] if self._twins.plans else []),
             MirrorSchedule(core.context, mirrors=self._mirrors, jobs=core.jobs, reactor=reactor),
-            *(service for each in formats for service in each.background(services, reactor)),
             *self._commit_watch(),
         ):
             service.setServiceParent(exclusive.services)
@@ -169,15 +182,34 @@ class Assembly:
             self._proxies.counters,
             self._proxies.rule_matches,
             *flushers(identification, reactor),
-            *(service for each in formats for service in each.running()),
             lag,
             *([] if core.relay is None else [core.relay]),
             exclusive,
         ):
             service.setServiceParent(self._running)
+        self._begin_formats(services, exclusive)
         await core.follower.mark_open(joining=not first)
         self._running.startService()
         return password
+
+    def _begin_formats(self, services: Services, exclusive: ExclusiveServices) -> None:
+        """Start what formats run, of those that are loaded now, and of others when they are."""
+
+        def begin(format_: Format) -> None:
+            self._pings.update(format_.ping_responses)
+            for service in format_.background(services, self._reactor):
+                service.setServiceParent(exclusive.services)
+            for service in format_.running():
+                service.setServiceParent(self._running)
+
+        def begin_later(format_: Format) -> None:
+            begin(format_)
+            self._caches.update(format_.caches)
+            self._share_memory()
+
+        for each in self.core.loaded_formats():
+            begin(each)
+        self.core.on_format = begin_later
 
     def reload(self) -> None:
         """Apply what may change while the server runs: the certificate, for new connections."""
@@ -275,14 +307,18 @@ class Assembly:
             "repeats": self.site.repeats,
             **services.response_cache.caches(),
         }
-        for each in self.core.formats.values():
+        for each in self.core.loaded_formats():
             caches.update(each.caches)
-        memory = self._config.server.cache_memory
-        usable = usable_memory() // CACHE_PART // self._processes
-        share_memory(caches.values(), None if memory is None else memory // self._processes, usable)
+        self._caches = caches
+        self._share_memory()
         return caches
 
-    def _management(self, services: Services, identification: Identification, lag: ReactorLag) -> ManagementApp:
+    def _share_memory(self) -> None:
+        memory = self._config.server.cache_memory
+        usable = usable_memory() // CACHE_PART // self._processes
+        share_memory(self._caches.values(), None if memory is None else memory // self._processes, usable)
+
+    def _management(self, services: Services, identification: Identification, lag: ReactorLag) -> ManagementServices:
         core, config = self.core, self._config
         server_metrics = ServerMetrics(
             self.site,
@@ -304,39 +340,86 @@ class Assembly:
             self._metrics = ProcessMetrics(sources, core.pools, gather)
             if self._peers is not None:
                 self._peers.answer(METRICS, self._metrics.text)
-        return ManagementApp(
-            ManagementServices(
-                shared=services,
-                formats=core.formats,
-                companions=core.companions,
-                folders=core.folders,
-                buckets=core.buckets,
-                secrets=core.secrets,
-                on_change=core.on_change,
-                maintenance=core.context,
-                mender=core.mender,
-                collector=core.collector,
-                retention=core.retention,
-                jobs=core.jobs,
-                imports=make_importers(core, config, config.imports.folders),
-                mirrors=self._mirrors,
-                backups=self._backups,
-                twins=self._twins,
-                advisory_refresh=self._refresh,
-                cache_purge=self._proxies.purge,
-                callers=identification,
-                events=self._events,
-                database_dir=self._database_dir,
-                open_install=config.compat.open_install,
-                starter_upstreams=config.bootstrap.upstreams,
-                token_max_days=config.auth.token_max_days,
-                low_water=config.data.low_water,
-                started_at=from_ms(core.clock.now_ms()),
-                request_times=self._listener.metrics.times,
-                reactor_lag=lag.histogram,
-            ),
-            self._metrics,
+        return ManagementServices(
+            shared=services,
+            formats=core.formats,
+            companions=core.companions,
+            folders=core.folders,
+            buckets=core.buckets,
+            secrets=core.secrets,
+            on_change=core.on_change,
+            maintenance=core.context,
+            mender=core.mender,
+            collector=core.collector,
+            retention=core.retention,
+            jobs=core.jobs,
+            imports=Late(self._make_importers),
+            mirrors=self._mirrors,
+            backups=self._backups,
+            twins=self._twins,
+            advisory_refresh=self._refresh,
+            cache_purge=self._proxies.purge,
+            callers=identification,
+            events=self._events,
+            database_dir=self._database_dir,
+            open_install=config.compat.open_install,
+            starter_upstreams=config.bootstrap.upstreams,
+            token_max_days=config.auth.token_max_days,
+            low_water=config.data.low_water,
+            started_at=from_ms(core.clock.now_ms()),
+            request_times=self._listener.metrics.times,
+            reactor_lag=lag.histogram,
         )
+
+    def _make_importers(self) -> StartsImports:
+        from pkgrepo.composition.imports import make_importers  # noqa: PLC0415 - what a server needs once in its life
+
+        return make_importers(self.core, self._config, self._config.imports.folders)
+
+    def _branches(self, services: ManagementServices) -> dict[str, IResource]:
+        """
+        The resources by the first segment of the path, or by the first two.
+
+        The API and the console are imported by the first request for them, which many servers of packages never get,
+        and formats that no repository has by one that names no repository.
+        """
+        in_thread, formats = self.core.pools.cpu, self.core.formats
+
+        def make_api() -> ManagementApp:
+            from pkgrepo.management.app import ManagementApp  # noqa: PLC0415 - see above
+
+            return ManagementApp(services)
+
+        def make_console() -> dict[str, IResource]:
+            from pkgrepo.web.app import WebApp  # noqa: PLC0415 - see above
+
+            return WebApp(api().dispatcher, services.shared.access, self.core.pools, formats).branches()
+
+        api = Late(make_api)
+        exchanges = {each for format_ in formats.values() for each in format_.exchanges}
+        branches = {
+            **health.branches(services),
+            **late_branches(API, lambda: api().branches(), in_thread),
+            **late_branches(CONSOLE, make_console, in_thread),
+            **{each: LateResource(Late(partial(_exchange, services, each)), in_thread) for each in exchanges},
+        }
+        tokens = LateResource(Late(lambda: api().token_resource()), in_thread)
+        for each in formats.values():
+            make = partial(_branches_of, each, services.shared, tokens)
+            branches.update(make() if each.is_loaded else late_branches(each.branch_names, make, in_thread))
+        if self._metrics is not None:
+            branches["metrics"] = health.answering_get(partial(answer_metrics, services, self._metrics))
+        return branches
+
+
+def _exchange(services: ManagementServices, branch: str) -> IResource:
+    from pkgrepo.management.tokens.pipelines import exchange_resource  # noqa: PLC0415 - as above
+
+    return exchange_resource(services, branch)
+
+
+def _branches_of(format_: Format, services: Services, tokens: IResource) -> Mapping[str, IResource]:
+    return format_.branches(services, tokens)
 
 
 def maintenance(

@@ -16,6 +16,8 @@ from twisted.logger import Logger, globalLogPublisher
 from twisted.python.failure import Failure
 from twisted.python.usage import UsageError
 
+from pkgrepo.composition.core import make_formats
+from pkgrepo.composition.databases import reading
 from pkgrepo.config import Config
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.http.tls import BadCertificate
@@ -24,6 +26,7 @@ from pkgrepo.process.resources import collect_no_garbage, settle
 from pkgrepo.process.workers.child import LOG
 from pkgrepo.process.workers.membership import Membership
 from pkgrepo.service import Server
+from pkgrepo.storage.catalog.server.repositories import all_repositories
 
 log = Logger()
 
@@ -85,7 +88,8 @@ def preload(config: Config) -> None:
     """
     Import what this configuration needs beside the server, in the master: workers share it.
 
-    A library that is not installed is found missing by the workers, which say so.
+    A library that is not installed is found missing by the workers, which say so, as they do of a catalog that cannot
+    be read.
     """
     modules = []
     if config.database_path is None:
@@ -95,6 +99,19 @@ def preload(config: Config) -> None:
     with suppress(ImportError):
         for each in modules:
             import_module(each)
+    used = _used_formats(config)
+    for format_ in make_formats(config).values():
+        if format_.name in used:
+            format_.load()
+
+
+def _used_formats(config: Config) -> set[str]:
+    """The names of the formats of repositories that there are, or that the start makes."""
+    used = {each.format for each in config.bootstrap.repositories}
+    with suppress(PkgrepoError), reading(config) as catalog:
+        if catalog is not None:
+            used |= {each.format for each in all_repositories(catalog)}
+    return used
 
 
 def run(read: Callable[[], Config], sockets: int) -> int:

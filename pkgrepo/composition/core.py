@@ -25,17 +25,17 @@ from pkgrepo.concurrency.pools import Pools
 from pkgrepo.config import Config
 from pkgrepo.errors import StorageFailed
 from pkgrepo.failure_log import is_out_of_descriptors
-from pkgrepo.formats.cargo.format import cargo
-from pkgrepo.formats.conda.format import conda
-from pkgrepo.formats.container.format import container
-from pkgrepo.formats.go.format import go
-from pkgrepo.formats.helm.format import helm
-from pkgrepo.formats.maven.format import maven
-from pkgrepo.formats.npm.format import npm
-from pkgrepo.formats.python.format import python
-from pkgrepo.formats.raw.format import raw
-from pkgrepo.formats.rubygems.format import ruby
-from pkgrepo.gateway.format import Format
+from pkgrepo.formats.cargo import facts as cargo
+from pkgrepo.formats.conda import facts as conda
+from pkgrepo.formats.container import facts as container
+from pkgrepo.formats.go import facts as go
+from pkgrepo.formats.helm import facts as helm
+from pkgrepo.formats.maven import facts as maven
+from pkgrepo.formats.npm import facts as npm
+from pkgrepo.formats.python import facts as python
+from pkgrepo.formats.raw import facts as raw
+from pkgrepo.formats.rubygems import facts as rubygems
+from pkgrepo.gateway.format import Format, FormatFacts, LateFormat
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.publishing.stages import held_opening
 from pkgrepo.interfaces import IBlobStore
@@ -66,26 +66,86 @@ from pkgrepo.storage.folders import StorageFolders
 from pkgrepo.storage.process_lock import KeyLeases, ProcessLock, boot_id
 from pkgrepo.storage.secret_box import SecretBox
 
-# What makes each format of the server. A new format is added here and nowhere else.
-FORMATS: Final[list[Callable[[Config], Format]]] = [
-    lambda _config: cargo(),
-    lambda _config: conda(),
-    lambda config: container(
-        service=config.container.service, ping=config.container.ping, trusted_keys=config.container.trusted_keys
-    ),
-    lambda _config: go(),
-    lambda _config: helm(),
-    lambda _config: maven(),
-    lambda _config: npm(),
-    lambda _config: python(),
-    lambda _config: raw(),
-    lambda _config: ruby(),
+
+def _cargo(_config: Config) -> Format:
+    from pkgrepo.formats.cargo.format import cargo  # noqa: PLC0415 - a format that no repository has is not imported
+
+    return cargo()
+
+
+def _conda(_config: Config) -> Format:
+    from pkgrepo.formats.conda.format import conda  # noqa: PLC0415 - as above
+
+    return conda()
+
+
+def _container(config: Config) -> Format:
+    from pkgrepo.formats.container.format import container  # noqa: PLC0415 - as above
+
+    own = config.container
+    return container(service=own.service, ping=own.ping, trusted_keys=own.trusted_keys)
+
+
+def _go(_config: Config) -> Format:
+    from pkgrepo.formats.go.format import go  # noqa: PLC0415 - as above
+
+    return go()
+
+
+def _helm(_config: Config) -> Format:
+    from pkgrepo.formats.helm.format import helm  # noqa: PLC0415 - as above
+
+    return helm()
+
+
+def _maven(_config: Config) -> Format:
+    from pkgrepo.formats.maven.format import maven  # noqa: PLC0415 - as above
+
+    return maven()
+
+
+def _npm(_config: Config) -> Format:
+    from pkgrepo.formats.npm.format import npm  # noqa: PLC0415 - as above
+
+    return npm()
+
+
+def _python(_config: Config) -> Format:
+    from pkgrepo.formats.python.format import python  # noqa: PLC0415 - as above
+
+    return python()
+
+
+def _raw(_config: Config) -> Format:
+    from pkgrepo.formats.raw.format import raw  # noqa: PLC0415 - as above
+
+    return raw()
+
+
+def _ruby(_config: Config) -> Format:
+    from pkgrepo.formats.rubygems.format import ruby  # noqa: PLC0415 - as above
+
+    return ruby()
+
+
+# The facts of each format of the server, and what makes it. A new format is added here and nowhere else.
+FORMATS: Final[list[tuple[FormatFacts, Callable[[Config], Format]]]] = [
+    (cargo.FACTS, _cargo),
+    (conda.FACTS, _conda),
+    (container.FACTS, _container),
+    (go.FACTS, _go),
+    (helm.FACTS, _helm),
+    (maven.FACTS, _maven),
+    (npm.FACTS, _npm),
+    (python.FACTS, _python),
+    (raw.FACTS, _raw),
+    (rubygems.FACTS, _ruby),
 ]
 
 
-def make_formats(config: Config) -> dict[str, Format]:
-    """Every format of the server, by name."""
-    formats = [make(config) for make in FORMATS]
+def make_formats(config: Config, loaded: Callable[[Format], None] = lambda _: None) -> dict[str, Format]:
+    """Every format of the server, by name; of each only the facts are there, see L{LateFormat}."""
+    formats = [LateFormat(facts, partial(make, config), loaded) for facts, make in FORMATS]
     make_known({each.name: each.rights for each in formats})
     return {each.name: each for each in formats}
 
@@ -138,7 +198,8 @@ class Core:
         hashing = HashingThreads(self.pools.add("password", PERMITS), permits)
         self.passwords = Passwords(hashing, reactor, parallel=PERMITS, min_length=config.auth.password_min)
         self.images = ImageAddresses(self.registry, default=config.container.default_repository)
-        self.formats = make_formats(config)
+        self.on_format: Callable[[Format], None] = lambda _: None  # called when one is loaded later, in the reactor
+        self.formats = make_formats(config, self._format_loaded)
         self.companions = Companions(self.formats)
         self.context = MaintenanceContext(
             catalog=self.catalog,
@@ -175,9 +236,23 @@ class Core:
         """That by which attestations are verified. :raises Invalid: the file of the settings cannot be read"""
         return root_of(self.config.auth.trusted_root)
 
+    def loaded_formats(self) -> list[Format]:
+        """The formats that are loaded."""
+        return [each for each in self.formats.values() if each.is_loaded]
+
+    def load_used_formats(self) -> None:
+        """Load the formats of all repositories; blocks."""
+        for name in {each.format for each in self.registry.all()} & self.formats.keys():
+            self.formats[name].load()
+
+    def _format_loaded(self, format_: Format) -> None:
+        self.reactor.callFromThread(lambda: self.on_format(format_))
+
     async def start(self) -> None:
         """Open the catalog. :raises PkgrepoError: it cannot be used, or a setting of a format is invalid"""
-        for each in self.formats.values():
+        if self.config.container.trusted_keys:  # which are read
+            self.formats[container.FACTS.name].load()
+        for each in self.loaded_formats():
             each.check_settings()
         data = self.config.data
         data.dir.mkdir(parents=True, exist_ok=True, mode=0o750)

@@ -18,6 +18,7 @@ from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.replication.copies import Copies
 from pkgrepo.replication.files import FileCopies
 from pkgrepo.replication.service import Parts, Replication
+from pkgrepo.repositories.format import ByFormat
 
 MOST_WAITING = 200  # requests that wait for events of one server; they are apart from those of clients
 
@@ -38,7 +39,7 @@ def make_replication(
         content=core.content,
         resolver=proxies.resolver,
         formats=core.formats,
-        proxied={name: each.proxied for name, each in core.formats.items() if each.proxied is not None},
+        proxied=ByFormat(core.formats, lambda each: each.proxied),
         fetch=partial(keep_file, proxies.package_files, proxies.fetching),
     )
 

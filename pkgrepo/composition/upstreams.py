@@ -65,6 +65,7 @@ from pkgrepo.proxy.transfers.sharing import Sharing
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.routes import UpstreamSettings
 from pkgrepo.repositories.downloads import CacheCounters
+from pkgrepo.repositories.format import ByFormat
 from pkgrepo.repositories.policy.archive_addresses import ArchiveAddresses
 from pkgrepo.repositories.policy.facts import order_of
 from pkgrepo.storage.catalog.server.upstream_states import is_down, note_upstream
@@ -78,7 +79,7 @@ class ProxyParts:
     """The parts of proxies, put together over a core that was started."""
 
     def __init__(self, core: Core, config: Config, reactor: Any) -> None:
-        formats = {name: each.proxied for name, each in core.formats.items() if each.proxied is not None}
+        formats = ByFormat(core.formats, lambda each: each.proxied)
         self._peers = peers = core.peers
         self._leases = Leases(core.lease_folder / FETCHES, core.nodes)
         sharing = None
@@ -140,8 +141,8 @@ class ProxyParts:
             content=core.content,
             pools=core.pools,
             clock=core.clock,
-            makers={name: each.make_release for name, each in formats.items()},
-            indexers={name: each.index for name, each in core.formats.items()},
+            makers=ByFormat(core.formats, lambda each: None if each.proxied is None else each.proxied.make_release),
+            indexers=ByFormat(core.formats, lambda each: each.index),
         )
         decisions = None if sharing is None else Decisions(self._leases, DecisionNews(peers), reactor)
         self._chosen_routes = make_chosen_routes(peers, core.catalog, decisions)
@@ -231,7 +232,7 @@ class ProxyParts:
             pools=core.pools,
             clock=core.clock,
             formats=formats,
-            orders={name: order_of(each) for name, each in core.formats.items()},
+            orders=ByFormat(core.formats, order_of),
             judges=judges,
             companions={name: each.companion for name, each in core.formats.items() if each.companion is not None},
             ahead=ReadAhead(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from attrs import define, field, frozen
+from attrs import define, field, fields, frozen
 from twisted.application.service import IService
 from twisted.web.resource import IResource
 
+from pkgrepo.auth.permissions.format_rights import FormatRights
+from pkgrepo.concurrency.late import Late
 from pkgrepo.concurrency.lru import SizedCache
 from pkgrepo.gateway.client_documents import ClientDocuments
 from pkgrepo.gateway.imported.kinds import Imported
@@ -23,7 +25,7 @@ from pkgrepo.proxy.checks import Authorize, Probe
 from pkgrepo.proxy.explaining import Explanation
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.replication.copies import Copies
-from pkgrepo.repositories.format import StoredFormat
+from pkgrepo.repositories.format import Companion, Ecosystem, PackageUrls, StoredFormat
 from pkgrepo.repositories.policy.refusals import RuleRefused
 from pkgrepo.repositories.snippets import Snippet
 
@@ -123,6 +125,32 @@ class Look:
 
 
 @frozen(kw_only=True, eq=False)
+class FormatFacts:
+    """
+    What is asked of every format, also of one that no repository has; each is a field of L{Format}.
+
+    A module with these facts imports nothing of the format but its names: functions that need more import it when they
+    are called.
+    """
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    look: Look = Look()
+    rights: FormatRights = field(factory=FormatRights)
+    package_urls: PackageUrls = field(factory=PackageUrls)
+    ecosystem: Ecosystem | None = None
+    companion: Companion | None = None
+    needs_no_credentials: Callable[[bytes], bool] = lambda _path: False
+    exchanges: tuple[str, ...] = ()
+    branch_names: tuple[str, ...] = ()
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The facts by the names of the fields."""
+        return {each.name: getattr(self, each.name) for each in fields(FormatFacts)}
+
+
+@frozen(kw_only=True, eq=False)
 class Format(StoredFormat):
     """
     A package format with all that it serves. What is None or empty, a format does not have.
@@ -149,12 +177,12 @@ class Format(StoredFormat):
     that is followed.
 
     ``branches`` are resources at the root of the server, by the first segment of the path or by the first two with a
-    slash between; they are given the resource that issues bearer tokens. ``root_exchanges`` are addresses at the root
-    where pipelines get tokens. ``ping_responses``, by raw path, go to every
-    caller with valid credentials, and are sent from memory before routing. ``background`` makes services that run in
-    one process of the server at a time, ``running`` those that run in each process. ``caches`` are shown by
-    ``/metrics`` under their names. ``check_settings`` raises ``Invalid`` at the start for a setting that cannot be
-    used. A format that is ``dated`` has views of the past.
+    slash between (``branch_names``); they are given the resource that issues bearer tokens. ``root_exchanges`` are
+    addresses at the root where pipelines get tokens, below the segments ``exchanges``. ``ping_responses``, by raw path,
+    go to every caller with valid credentials, and are sent from memory before routing. ``background`` makes
+    services that run in one process of the server at a time, ``running`` those that run in each process. ``caches``
+    are shown by ``/metrics`` under their names. ``check_settings`` raises ``Invalid`` at the start for a setting
+    that cannot be used. A format that is ``dated`` has views of the past.
     """
 
     resource: Callable[[Repository, Services], IResource]
@@ -180,10 +208,53 @@ class Format(StoredFormat):
     keep_image: KeepImage | None = None
     copies: Callable[[Services], Copies] | None = None
     branches: Callable[[Services, IResource], Mapping[str, IResource]] = lambda _services, _tokens: {}
+    branch_names: tuple[str, ...] = ()
     root_exchanges: Sequence[RootExchange] = ()
+    exchanges: tuple[str, ...] = ()
     ping_responses: Mapping[bytes, Response] = field(factory=dict)
     background: Callable[[Services, Any], Sequence[IService]] = lambda _services, _reactor: ()
     running: Callable[[], Sequence[IService]] = tuple
     caches: Mapping[str, SizedCache[Any]] = field(factory=dict)
     check_settings: Callable[[], None] = lambda: None
     dated: bool = False
+
+
+class LateFormat(Format):
+    """
+    A format of which only the facts are there, until another field is used, or it is loaded.
+
+    ``make`` makes the whole format, which imports its modules. ``loaded`` is then called with it, in any thread.
+    """
+
+    def __init__(
+        self, facts: FormatFacts, make: Callable[[], Format], loaded: Callable[[Format], None] = lambda _: None
+    ) -> None:
+        def complete() -> None:
+            made = make()
+            self._set({each.name: getattr(made, each.name) for each in fields(Format)})
+            loaded(self)
+
+        self._late: Late[None]
+        self._set({**facts.fields, "_late": Late(complete)})
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether all of it is there."""
+        return self._late.is_made
+
+    def load(self) -> None:
+        """Have all of it there."""
+        self._late()
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _FIELDS:
+            raise AttributeError(name)
+        self._late()
+        return object.__getattribute__(self, name)  # an AttributeError, if the whole format has none either
+
+    def _set(self, values: Mapping[str, Any]) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)  # the slots of a frozen value
+
+
+_FIELDS = frozenset(each.name for each in fields(Format))

@@ -19,11 +19,13 @@ from twisted.web.resource import IResource
 
 from pkgrepo.auth.permissions.format_rights import has_images
 from pkgrepo.auth.permissions.rules import NO_REPOSITORY, make_placeholder
+from pkgrepo.concurrency.late import Late
 from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import Invalid, PkgrepoError
 from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.gateway.callers.tokens import TAKEN
 from pkgrepo.gateway.refusals import STATUSES, refusal_response
+from pkgrepo.http.answering.late import LateResource
 from pkgrepo.http.answering.prepared import PreparedResponse
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal
@@ -286,7 +288,13 @@ class Mounts:
         if found is not None and found.format is format_ and found.repository.path == f"{storage}/{name}":
             return found
         placeholder = make_placeholder(NO_REPOSITORY, storage, name, format_.name)
-        return Mount(repository=placeholder, format=format_, resource=format_.resource(placeholder, self._services))
+        return Mount(repository=placeholder, format=format_, resource=self._resource(format_, placeholder))
+
+    def _resource(self, format_: Format, repository: Repository) -> IResource:
+        """The resource of a repository; of one of a format that is not loaded yet, it loads that."""
+        if format_.is_loaded:
+            return format_.resource(repository, self._services)
+        return LateResource(Late(lambda: format_.resource(repository, self._services)), self._services.pools.cpu)
 
     def _mount(self, repository: Repository) -> Mount | None:
         format_ = self._formats.get(repository.format)
@@ -295,7 +303,7 @@ class Mounts:
         return Mount(
             repository=repository,
             format=format_,
-            resource=format_.resource(repository, self._services),
+            resource=self._resource(format_, repository),
             companions={each.name.rpartition("/")[2].encode("ascii"): mount for each, mount in self._below(repository)},
         )
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from attrs import define, evolve, field
+from attrs import define, evolve
 
 from pkgrepo.auth.permissions.admission import Road, admit_server
 from pkgrepo.errors import Forbidden, Invalid, RepositoryInactive
@@ -24,6 +24,7 @@ from pkgrepo.model import Actor, Repository, RepositoryType
 from pkgrepo.outbound.urls import Target, UserInfoError, parse_url
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.proxy.upstream.routes import Credentials, Route
+from pkgrepo.repositories.format import load_formats
 from pkgrepo.repositories.upkeep.imports import KIND, ImportRequest, SourceKind
 from pkgrepo.repositories.upkeep.jobs import Jobs, Progress
 
@@ -45,10 +46,10 @@ class Importers:
     _folders: Sequence[Path] | None
     _keys: Sequence[Path]
     _reactor: Any
-    _kinds: Mapping[str, Kind] = field(init=False)
 
-    def __attrs_post_init__(self) -> None:
-        self._kinds = make_kinds(self._formats)
+    @cached_property
+    def _kinds(self) -> Mapping[str, Kind]:
+        return make_kinds(self._formats)
 
     @property
     def kinds(self) -> Sequence[SourceKind]:
@@ -94,6 +95,7 @@ class Importers:
             raise Invalid(f"{repository.path} is no hosted repository", "/into")
         if not repository.active:
             raise RepositoryInactive(repository.path)
+        await load_formats(self._formats.values(), self._tools.pools.cpu)  # each says what it is taken in from
         kind = find_kind(self._kinds, request.kind, repository.format)
         if kind.one_repository and len(request.repositories) != 1:
             raise Invalid(f"name {kind.one_repository} (repositories, or --repository)", "/repositories")

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from functools import partial
-
 from attrs import evolve
-from klein import Klein
 from twisted.web.resource import IResource
 
-from pkgrepo.http.answering.dispatch import App, answer_with, refuse_unrouted
+from pkgrepo.http.answering.dispatch import App, SegmentResource, answer_with, refuse_unrouted
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
 from pkgrepo.management import audit, hosts, quotas, server, statistics, upstreams
-from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
+from pkgrepo.management.api.dispatch import Dispatcher
 from pkgrepo.management.api.openapi import Description
 from pkgrepo.management.api.problems import ERRORS, problem_page
 from pkgrepo.management.api.route import Table
@@ -22,7 +18,6 @@ from pkgrepo.management.explanations import routes as explanations
 from pkgrepo.management.jobs import maintenance
 from pkgrepo.management.jobs import routes as jobs
 from pkgrepo.management.lifecycle import pins, retention, stages, trash
-from pkgrepo.management.metrics.exposition import ProcessMetrics, answer_metrics
 from pkgrepo.management.packages import (
     attestations,
     image_contents,
@@ -59,8 +54,6 @@ from pkgrepo.management.users import groups, links, passkeys, permissions, right
 from pkgrepo.management.users import routes as users
 from pkgrepo.management.webhooks import feed
 from pkgrepo.management.webhooks import routes as webhooks
-
-Handler = Callable[[Request], Awaitable[Response]]
 
 ROOMS = (
     server,
@@ -134,15 +127,10 @@ EVERY_TABLE = (*TABLES, Contents.table, Description.table)
 
 
 class ManagementApp:
-    """
-    The resources below ``/api``, and the health checks, metrics, problem types and token service beside it.
+    """The resources below ``/api``, and the problem types and the token services beside it."""
 
-    ``metrics`` are those of the processes, for ``/metrics``; None means that ``/metrics`` is not served.
-    """
-
-    def __init__(self, services: ManagementServices, metrics: ProcessMetrics | None = None) -> None:
+    def __init__(self, services: ManagementServices) -> None:
         self._services = services
-        self._metrics = metrics
         self.dispatcher = Dispatcher(services)
         for table in TABLES:
             self.dispatcher.mount(table)
@@ -152,18 +140,11 @@ class ManagementApp:
 
     def branches(self) -> dict[str, IResource]:
         """Resources by the first segment of the path."""
-        branches = {
+        return {
             "api": self.dispatcher.resource(),
             "token": self.token_resource(),
-            "healthz": _single(server.live),
-            "health": _single(server.live),
-            "readyz": _single(partial(server.ready, self._services)),
             "problems": _problems(),
-            **pipelines.branches(self._services),
         }
-        if self._metrics is not None:
-            branches["metrics"] = _single(partial(answer_metrics, self._services, self._metrics))
-        return branches
 
     def token_resource(self) -> IResource:
         """The token service without a path below its resource, for the other addresses that container clients use."""
@@ -172,19 +153,9 @@ class ManagementApp:
         return dispatcher.resource()
 
 
-def _single(handler: Handler) -> IResource:
-    """A resource that answers GET at one path."""
-    app = _app()
-
-    @app.route("/", methods=["GET"])
-    async def handle(request: Request) -> None:
-        await answer_with(request, ERRORS, lambda: handler(request))
-
-    return SegmentResource(app)
-
-
 def _problems() -> IResource:
-    app = _app()
+    app = App()
+    refuse_unrouted(app, ERRORS)
 
     async def explain(code: str) -> Response:
         return problem_page(code)
@@ -194,9 +165,3 @@ def _problems() -> IResource:
         await answer_with(request, ERRORS, lambda: explain(code))
 
     return SegmentResource(app)
-
-
-def _app() -> Klein:
-    app = App()
-    refuse_unrouted(app, ERRORS)
-    return app

@@ -29,9 +29,9 @@ from pkgrepo.management.api.fields import (
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.schema import Record
 from pkgrepo.management.api.services import Histogram
+from pkgrepo.management.health import run_checks
 from pkgrepo.management.jobs.schema import JobRecord, job_record
 from pkgrepo.management.repositories.stored import warnings_of
-from pkgrepo.management.server import run_checks
 from pkgrepo.management.upstreams import CacheFigures
 from pkgrepo.model import RepositoryType
 from pkgrepo.model.structs import meaning

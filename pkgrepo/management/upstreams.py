@@ -31,6 +31,7 @@ from pkgrepo.proxy.route_schema import Duration, Pattern, Seconds
 from pkgrepo.proxy.upstream.instances import UNSAVED
 from pkgrepo.proxy.upstream.routes import Route
 from pkgrepo.repositories.clock import from_ms
+from pkgrepo.repositories.format import load_formats
 from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.storage.catalog.server.upstream_states import down_routes
 from pkgrepo.storage.catalog.upstream_documents import DocumentFigures, document_figures
@@ -226,6 +227,7 @@ async def check_upstreams(call: Call, body: Trial) -> UpstreamCheck:
 async def check_new_upstreams(call: Call, body: NewTrial) -> UpstreamCheck:
     """As that of a repository, for a configuration with which one could be made. Nothing is saved."""
     format_ = get_format(call.services.formats, body.format, "/format")
+    await load_formats([format_], call.shared.pools.cpu)
     return await _checked(call, await _tried(call, format_, body.config, None))
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from attrs import field, frozen
 
 from pkgrepo.archives.inside import NO_SHAPE, Difference, Inside, Shape, Word
 from pkgrepo.auth.permissions.format_rights import FormatRights
+from pkgrepo.concurrency.late import InThread
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import BlobInfo, Package, Repository, RepositoryType
 from pkgrepo.model.admission import Admitted
@@ -272,3 +273,49 @@ class StoredFormat:
     list_settings: frozenset[str] = frozenset()
     lists_noted: frozenset[RepositoryType] = frozenset()
     heeds_yanks: bool = True
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether all of it is there, so that no use of a field takes longer than another."""
+        return True
+
+    def load(self) -> None:
+        """Have all of it there; for one that is not this blocks, for some tenths of a second."""
+
+
+async def load_formats(formats: Iterable[StoredFormat], in_thread: InThread) -> None:
+    """Have all of these formats there, without keeping the reactor."""
+    for each in formats:
+        if not each.is_loaded:
+            await in_thread(each.load)
+
+
+F = TypeVar("F", bound=StoredFormat)
+V = TypeVar("V")
+
+
+class ByFormat(Mapping[str, V]):
+    """
+    What ``get`` makes of each format, by name, without those of which it makes None; made at the first use of each.
+
+    So that a part of the server may be given what it needs of all formats before any but the used ones is loaded.
+    """
+
+    def __init__(self, formats: Mapping[str, F], get: Callable[[F], V | None]) -> None:
+        self._formats: Mapping[str, Any] = formats
+        self._get: Callable[[Any], V | None] = get
+        self._found: dict[str, V] = {}
+
+    def __getitem__(self, name: str) -> V:
+        if name not in self._found:
+            value = self._get(self._formats[name])
+            if value is None:
+                raise KeyError(name)
+            self._found[name] = value
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._formats if name in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

@@ -25,7 +25,6 @@ from pkgrepo.errors import Conflict, Invalid, existing
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.management.api.names import get_format
 from pkgrepo.management.repositories.definitions import define, make_repository
-from pkgrepo.management.repositories.starter import starter_formats, starter_set, upstream_of
 from pkgrepo.management.storages.places import make_bucket, place_of
 from pkgrepo.management.storages.schema import StorageSettings
 from pkgrepo.model import Action, Repository, RepositoryScope, TokenKind, TokenLimits, Visibility
@@ -199,7 +198,16 @@ def _ensure_repository(tx: Transaction, wanted: BootstrapRepository, core: Core,
 def declared_repositories(core: Core, config: Config) -> list[BootstrapRepository]:
     """The repositories that are declared, and those of the starter set. :raises Invalid: there is no such format"""
     declared = config.bootstrap
-    found = starter_formats(core.formats, declared.starter, {}) if declared.starter else []
+    if not declared.starter:
+        return [*declared.repositories]
+    # With it come routes of the API.
+    from pkgrepo.management.repositories.starter import (  # noqa: PLC0415
+        starter_formats,
+        starter_set,
+        upstream_of,
+    )
+
+    found = starter_formats(core.formats, declared.starter, {})
     starters = (
         each
         for format_ in found

@@ -19,10 +19,17 @@ from pkgrepo.gateway.callers.access import Access
 from pkgrepo.gateway.callers.browsers import session_secret
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.refusals import ERRORS
-from pkgrepo.http.answering.dispatch import App, ErrorTable, answer_with, refusal_of, refuse_unrouted
+from pkgrepo.http.answering.dispatch import (
+    App,
+    ErrorTable,
+    SegmentResource,
+    answer_with,
+    refusal_of,
+    refuse_unrouted,
+)
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
-from pkgrepo.management.api.dispatch import Dispatcher, SegmentResource
+from pkgrepo.management.api.dispatch import Dispatcher
 from pkgrepo.model import ANONYMOUS
 from pkgrepo.web import api, docs, jobs, webhooks
 from pkgrepo.web.account import language, login, profile, second_factor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pkgrepo.composition.core import FORMATS
+from tests.support.toy_format.facts import FACTS
 from tests.support.toy_format.format import toy
 from tests.support.toy_format.names import NAME as TOY
 
@@ -11,4 +12,4 @@ ADDED = frozenset({TOY})
 
 def add_formats() -> None:
     """Add the toy format, once in each process."""
-    FORMATS.append(lambda _config: toy())
+    FORMATS.append((FACTS, lambda _config: toy()))

@@ -59,7 +59,7 @@ class Reply:
 @cache
 def _described() -> list[tuple[re.Pattern[str], Any]]:
     """Operations by patterns of paths, those with the fewest parameters first."""
-    document = ManagementApp(MagicMock(), MagicMock()).description.describe()  # no handler is called
+    document = ManagementApp(MagicMock()).description.describe()  # no handler is called
     paths = sorted(document["paths"].items(), key=lambda item: item[0].count("{"))
     return [
         (re.compile("/".join("[^/]+" if part[:1] == "{" else re.escape(part) for part in path.split("/"))), operations)

@@ -44,7 +44,7 @@ def compile_routes() -> None:
     from pkgrepo.management.app import ManagementApp
     from pkgrepo.web.app import WebApp
 
-    ManagementApp(MagicMock(), MagicMock()).branches()  # no handler is called
+    ManagementApp(MagicMock()).branches()  # no handler is called
     WebApp(MagicMock(), MagicMock(), MagicMock(), {}).branches()
 
 

@@ -138,7 +138,9 @@ async def test_a_stop_breaks_off_jobs_and_notes_that(tmp_path: Path) -> None:
         await again.stop()
 
 
-async def test_what_waits_for_signatures_is_looked_through_from_the_start_on(tmp_path: Path, monkeypatch: Any) -> None:
+async def test_what_waits_for_signatures_is_looked_through_from_the_first_repository_on(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
     runs: list[QuarantineExpiry] = []
 
     async def note(watch: QuarantineExpiry) -> None:
@@ -148,6 +150,15 @@ async def test_what_waits_for_signatures_is_looked_through_from_the_start_on(tmp
     stack = Stack(tmp_path)
     await stack.start()
     try:
-        assert len(runs) == 1
+        assert not runs
+        repository = {"name": "images", "storage": "main", "format": "oci"}
+        assert (await stack.api("POST", "/repository", repository)).status == 201
+        await until(lambda: bool(runs))
     finally:
         await stack.stop()
+    again = Stack(tmp_path)
+    await again.start()
+    try:
+        await until(lambda: len(runs) == 2)
+    finally:
+        await again.stop()

@@ -86,13 +86,31 @@ def test_the_default_is_one_process_where_sockets_cannot_share_an_address(monkey
 
 def test_a_start_imports_no_library_that_few_servers_need() -> None:
     program = (
-        "import sys; from pkgrepo.web.rendering.pages import Assets, PageRenderer; import pkgrepo.service;"
+        "import sys; from pkgrepo.web.rendering.pages import Assets, PageRenderer;"
+        "import pkgrepo.service, pkgrepo.web.app;"
         "PageRenderer(Assets()); print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
     assert "pkgrepo.web.rendering.readme" in loaded
     assert not set(LAZY.split()) & set(loaded)
+
+
+def test_a_master_imports_the_formats_of_its_repositories(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from pkgrepo.config import read_config;"
+        "from pkgrepo.worker import preload;"
+        "preload(read_config(Path(sys.argv[1]), environ={}, overrides={})); print(*sys.modules)"
+    )
+    (tmp_path / "pkgrepo.toml").write_text(
+        f'[data]\ndir = "{tmp_path}"\n[[bootstrap.repositories]]\nname = "js"\nformat = "npm"\n'
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "pkgrepo.toml"], capture_output=True, text=True, check=True
+    )
+    loaded = set(done.stdout.split())
+    assert "pkgrepo.formats.npm.routes" in loaded
+    assert "pkgrepo.formats.maven.routes" not in loaded
 
 
 def test_a_master_imports_what_its_configuration_needs() -> None:

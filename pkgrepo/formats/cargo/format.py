@@ -8,23 +8,22 @@ from pkgrepo.formats.cargo import names, proxied
 from pkgrepo.formats.cargo.changes import take_file
 from pkgrepo.formats.cargo.index import INDEX, apply_change, latest, make_documents, read_parts, rewind, splice
 from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments
-from pkgrepo.gateway.format import Format, Look
+from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import Folder, Uploads
 from pkgrepo.proxy.address_remarks import AddressShape
 from pkgrepo.proxy.caching.questions import restored_document_of, restored_versions
 from pkgrepo.proxy.format import OwnFacts, Proxied
 from pkgrepo.repositories import semver
-from pkgrepo.repositories.format import Ecosystem, PackageUrls, VersionKinds
-from pkgrepo.repositories.version_ranges import one_build
+from pkgrepo.repositories.format import VersionKinds
 
 from .configuration import CONFIGURATIONS
+from .facts import FACTS
 from .imported import IMPORTED
 from .mirrored import MIRRORED
 from .routes import EXCHANGE, ROUTES
 from .setup import install_snippets, snippets
 
-ICON: Final = '<path d="M4 7h16v12H4zM4 7l3-3h10l3 3M4 11h16M9 7v12M15 7v12"/>'
 FOLDERS: Final = (Folder("Cargo.toml", advice="`cargo publish --registry NAME` packs and sends a crate"),)
 
 
@@ -32,11 +31,9 @@ def cargo() -> Format:
     """The format with its caches."""
     caches = make_documents()
     return Format(
-        name="cargo",
-        aliases=("crates", "rust"),
+        **FACTS.fields,
         configurations=CONFIGURATIONS,
         package_key=names.package_key,
-        package_urls=PackageUrls(types=("cargo",)),
         version_key=lambda text: semver.parse_version(text).key,
         index=apply_change,
         versions=VersionKinds(sort=semver.sort_key, prerelease=semver.is_prerelease),
@@ -44,20 +41,11 @@ def cargo() -> Format:
         runs_at_install=lambda meta, _paths: bool(meta.get("runs")) if meta else None,
         accepts=semver.accepts,
         ranges=semver.RANGES,
-        ecosystem=Ecosystem(
-            name="crates.io",
-            package_key=names.package_key,
-            sort=semver.sort_key,
-            builds=one_build(semver.sort_key),
-            semantic=True,
-        ),
         resource=serve(ROUTES, caches),
-        needs_no_credentials=lambda path: path in (EXCHANGE.path.encode(), b"me"),
         root_exchanges=EXCHANGE.roots,
         mirrored=MIRRORED,
         imported=IMPORTED,
         token_clients=("cargo",),
-        look=Look(icon=ICON, light="#8a4a12", dark="#ffb27a", programs="cargo", starter="crates"),
         setup=snippets,
         install=install_snippets,
         client_documents=ClientDocuments(

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pkgrepo import errors
 from pkgrepo.errors import Invalid, NotFound, existing
-from pkgrepo.formats.cargo import changes
+from pkgrepo.formats.cargo import changes, facts
 from pkgrepo.formats.cargo.index import INDEX
 from pkgrepo.formats.cargo.names import CRATE, crate_path, package_key, prefix
 from pkgrepo.formats.cargo.proxied import config_question
@@ -39,9 +39,10 @@ DEFAULT_PAGE: Final = 10  # crates; as on the public registry
 MOST_PAGE: Final = 100
 HIDDEN: Final = 451  # cargo takes it for a crate that does not exist; after 403 it ends, whatever else it could use
 ME: Final = "Make a token in the console of this server, and give it to `cargo login --registry NAME`.\n"
-PATH: Final = "api/v1/trusted_publishing/tokens"
-TOKENS: Final = tuple(PATH.split("/"))
-EXCHANGE: Final = JwtExchange(PATH, lambda it: json_response({"token": it.text}, headers=NO_STORE), revocable=True)
+TOKENS: Final = tuple(facts.EXCHANGE.split("/"))
+EXCHANGE: Final = JwtExchange(
+    facts.EXCHANGE, lambda it: json_response({"token": it.text}, headers=NO_STORE), revocable=True
+)
 FIELDS: Final = ("name", "max_version", "description")
 QUERY: Final = "/api/v1/crates?q={}&per_page={}"
 SEARCH: Final = UpstreamSearch(config_question(), "api", QUERY, "crates", FIELDS, ("meta", "total"), INDEX)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from packaging.utils import parse_wheel_filename
 
-from pkgrepo.auth.permissions.format_rights import HYPHENATED
 from pkgrepo.formats.conda import paths
-from pkgrepo.formats.conda.anaconda.uploads import BRANCH, PostSite
+from pkgrepo.formats.conda.anaconda.uploads import PostSite
 from pkgrepo.formats.conda.index.documents import ChannelSource
 from pkgrepo.formats.conda.index.packages import DERIVED, VERSIONS, index_package, latest, read_parts
 from pkgrepo.formats.conda.inside import CONTENTS, DIFFERS, look
@@ -27,43 +26,31 @@ from pkgrepo.formats.conda.proxied.restoring import (
 from pkgrepo.formats.conda.versions import RANGES, accepts
 from pkgrepo.formats.conda.wheels.following import WheelFollower
 from pkgrepo.formats.conda.wheels.reading import FirstReads
-from pkgrepo.formats.conda.wheels.requirements import conda_name, projects_of
 from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments, Selection
-from pkgrepo.gateway.format import Format, Look
+from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
 from pkgrepo.model import RepositoryType
 from pkgrepo.proxy.address_remarks import AddressShape
 from pkgrepo.proxy.caching.questions import restored_document
 from pkgrepo.proxy.format import OwnFacts, Proxied
-from pkgrepo.repositories.format import Companion, DerivedFrom, Layout, PackageUrls, VersionKinds
+from pkgrepo.repositories.format import Layout, VersionKinds
 from pkgrepo.repositories.policy.judged import Declares
 from pkgrepo.repositories.publish.package_lists import PackageLists
 
-from .configuration import CONFIGURATIONS, companion_config
+from .configuration import CONFIGURATIONS
 from .description import PURLS
+from .facts import FACTS
 from .imported import IMPORTED
 from .mirrored import MIRRORED
-from .names import check_name, version_key
+from .names import BRANCH, check_name, version_key
 from .routes import ROUTES, Caches, take_file
 from .setup import install_snippets, snippets
 from .versions import is_prerelease, sort_key
 
-NAME = "conda"
 # Clients ask for those of their machine, also where a channel has no package of it.
 USUAL_SUBDIRS = ("noarch", "linux-64", "linux-aarch64", "osx-64", "osx-arm64", "win-64")
 REPODATA = ("repodata.json", "current_repodata.json")
-
-LOOK: Final = Look(
-    icon=(
-        '<path d="M19.5 8.5A8.5 8.5 0 1 0 20 15M19.5 8.5 15.5 10M19.5 8.5l.7-4.2"/><path d="M15.5 10a4.2 '
-        '4.2 0 1 0 .3 4"/>'
-    ),
-    light="#2e7d32",
-    dark="#7bd07f",
-    programs="conda, mamba, pixi",
-    starter="conda",
-)
 
 
 def conda() -> Format:
@@ -82,15 +69,13 @@ def conda() -> Format:
     )
     caches = Caches(PackageLists(ChannelSource()), MemberChannels(), FirstReads())
     return Format(
-        name=NAME,
+        **FACTS.fields,
         configurations=CONFIGURATIONS,
         lists_noted=frozenset({RepositoryType.PROXY}),
         inside=look,
         contents=CONTENTS,
         differs=DIFFERS,
         package_key=check_name,
-        package_urls=PackageUrls(types=("conda",)),
-        rights=HYPHENATED,
         version_key=version_key,
         index=index_package,
         versions=VersionKinds(sort=sort_key, prerelease=is_prerelease, self_dated=True),
@@ -98,19 +83,10 @@ def conda() -> Format:
         accepts=accepts,
         ranges=RANGES,
         layout=Layout(folder=paths.readable_folder, places_vary=True),
-        companion=Companion(
-            of=("python",),
-            segment="conda",
-            config=companion_config,
-            copy_of=conda_name,
-            origin=_wheel_of,
-            origins=projects_of,
-        ),
         resource=serve(ROUTES, caches),
         mirrored=MIRRORED,
         imported=IMPORTED,
         token_clients=("conda",),
-        look=LOOK,
         setup=snippets,
         install=install_snippets,
         client_documents=ClientDocuments(
@@ -138,7 +114,7 @@ def conda() -> Format:
         branches=lambda services, _tokens: {
             BRANCH: PostSite(services).app.resource()
         },  # anaconda-client sends files there
-        background=lambda services, reactor: [WheelFollower(services, NAME).service(reactor)],
+        background=lambda services, reactor: [WheelFollower(services, FACTS.name).service(reactor)],
     )
 
 
@@ -154,14 +130,6 @@ def _purls(meta: Mapping[str, Any], attributes: Sequence[Mapping[str, Any]]) -> 
             project, version, *_ = parse_wheel_filename(str(origin.get("path")).rpartition("/")[2])
             found.append(f"pkg:pypi/{project}@{version}")
     return [each for each in dict.fromkeys(found) if each.startswith("pkg:")]
-
-
-def _wheel_of(attrs: Mapping[str, Any]) -> DerivedFrom | None:
-    origin = attrs.get(DERIVED)
-    if origin is None:
-        return None
-    project, version, *_ = parse_wheel_filename(origin["path"].rpartition("/")[2])
-    return DerivedFrom(project, str(version), origin["path"], origin["sha256"])
 
 
 def _package_of(key: str) -> str:

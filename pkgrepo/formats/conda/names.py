@@ -58,6 +58,7 @@ MOST_REQUIREMENTS: Final = 500
 LONGEST_REQUIREMENT: Final = 2000  # characters
 
 
+BRANCH: Final = "api/conda"  # at the root of the server: anaconda-client sends files there
 CONDA: Final = ".conda"
 TAR_BZ2: Final = ".tar.bz2"
 ENDINGS: Final = (CONDA, TAR_BZ2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache, partial
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit
 
 from twisted.application.service import IService
@@ -15,7 +15,7 @@ from pkgrepo.formats.container.proxied.lists import UpstreamImages
 from pkgrepo.formats.container.registry import ping_response
 from pkgrepo.formats.container.trust.signatures import Keyring
 from pkgrepo.formats.container.trust.visibility import SignatureVerifier
-from pkgrepo.gateway.format import Format, KeptImage, Look
+from pkgrepo.gateway.format import Format, KeptImage
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.publishing.uploads import SentFile, Uploaded, UploadField, Uploads
 from pkgrepo.gateway.services import Context, Services
@@ -24,15 +24,16 @@ from pkgrepo.model import Repository
 from pkgrepo.proxy.address_remarks import AddressShape
 from pkgrepo.proxy.explaining import Explanation
 from pkgrepo.proxy.trace import Trace
-from pkgrepo.repositories.format import Images, PackageUrls
+from pkgrepo.repositories.format import Images
 from pkgrepo.repositories.images.quarantine import QuarantineExpiry
 from pkgrepo.repositories.policy.refusals import RuleRefused
 
 from .configuration import CONFIGURATIONS, immutable_tags
+from .facts import FACTS
 from .imported import IMPORTED
 from .inside import CONTENTS
 from .mirrored import MIRRORED
-from .names import RANGES, RIGHTS, DigestInvalid, NameInvalid, TagInvalid, check_place, parse_name, parse_tag
+from .names import RANGES, DigestInvalid, NameInvalid, TagInvalid, check_place, parse_name, parse_tag
 from .proxied.explaining import ImageExplainer
 from .proxied.keeping import ImageKeeper
 from .proxied.registry_client import api_of, authorize
@@ -41,25 +42,6 @@ from .routes import RegistrySite
 from .saved_images import publish_sent
 from .setup import artifact_snippets, install_snippets, logins, snippets
 from .target import Target
-
-LOOK: Final = Look(
-    icon=(
-        '<path d="M3 13h4v4H3zM7 13h4v4H7zM11 13h4v4h-4zM7 9h4v4H7zM11 9h4v4h-4zM11 5h4v4h-4zM15 13h4v4h-'
-        '4zM3 20.5c2 1 4 1 6 0s4-1 6 0 4 1 6 0"/>'
-    ),
-    light="#0b67b2",
-    dark="#6db8ff",
-    programs="docker, podman, helm, oras",
-    starter="images",
-)
-
-
-def _names(type_: str, name: str) -> tuple[str, ...]:
-    """The registry for the type docker names the images of its own so."""
-    return (name, f"library/{name}") if type_ == "docker" and "/" not in name else (name,)
-
-
-URLS = PackageUrls(types=("docker", "oci"), names=_names, digest_types=frozenset({"oci"}))
 
 
 def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tuple[str, ...] = ()) -> Format:
@@ -118,12 +100,9 @@ def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tup
         return await ImageKeeper(services, images_of(services)).keep(repository, image, reference, platforms)
 
     return Format(
-        name="docker",
-        aliases=("container", "oci"),
+        **FACTS.fields,
         configurations=CONFIGURATIONS,
         package_key=_package_key,
-        package_urls=URLS,
-        rights=RIGHTS,
         heeds_yanks=False,
         version_key=_version_key,
         check_place=check_place,
@@ -132,13 +111,10 @@ def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tup
         contents=CONTENTS,
         images=Images(signature_keys=keyring.ids, immutable_tags=immutable_tags),
         resource=resource,
-        # the challenge names the token service
-        needs_no_credentials=lambda path: path == b"v2" or path.startswith(b"v2/"),
         mirrored=MIRRORED,
         imported=IMPORTED,
         token_clients=("docker",),
         logins=logins,
-        look=LOOK,
         setup=lambda url, publishes: snippets(url, _path_of(url)),  # noqa: ARG005 - they show both
         uploads=Uploads(
             what="archives of images: docker save, podman save, skopeo copy ... oci-archive:FILE, buildx",

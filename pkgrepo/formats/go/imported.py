@@ -22,7 +22,7 @@ from pkgrepo.repositories.publish.releases import Release
 from pkgrepo.repositories.publish.staged import Staged
 
 from .archive import read_module
-from .mirrored import NAME
+from .facts import NAME
 from .names import INFO, KINDS, LIST, check_module, escape, file_path, parse_path
 from .normaliser import normalise_list, read_info
 from .proxied import question

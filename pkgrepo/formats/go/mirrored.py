@@ -14,9 +14,9 @@ from pkgrepo.gateway.mirrored.places import LockFile, Mirrored, Place, by_name, 
 from pkgrepo.untrusted.text import quoted
 
 from .archive import read_module
+from .facts import NAME
 from .names import KINDS, escape, file_path
 
-NAME: Final = "go"
 _OWN: Final = frozenset({NAME})
 _SUM: Final = re.compile(r"(\S+)[ @](v[^\s/]+)(/go\.mod)?(?: (h1:\S+))?")
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pkgrepo.auth.permissions.format_rights import HYPHENATED
 from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments
-from pkgrepo.gateway.format import Format, Look
+from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import Folder, Uploads
 from pkgrepo.gateway.whole_lists import WholeLists
@@ -13,7 +12,7 @@ from pkgrepo.proxy.caching.questions import restored_sections
 from pkgrepo.proxy.format import Proxied, latest_release, read_by_version, rewind
 from pkgrepo.proxy.schema import ListProxyConfig, VirtualConfig
 from pkgrepo.repositories.configuration import Configurations
-from pkgrepo.repositories.format import Layout, PackageUrls, VersionKinds
+from pkgrepo.repositories.format import Layout, VersionKinds
 from pkgrepo.repositories.policy.judged import Declares
 from pkgrepo.repositories.publish_policy import PublishConfig
 from pkgrepo.repositories.semver import builds, constraint_accepts, is_prerelease
@@ -21,16 +20,14 @@ from pkgrepo.repositories.version_ranges import Ranges
 
 from .chart import meta_of
 from .entries import ENTRY, declared
-from .imported import IMPORTED, MIRRORED, NAME
+from .facts import FACTS
+from .imported import IMPORTED, MIRRORED
 from .index import chart_request, index_chart, index_request, render, splice
 from .names import ARCHIVE, INDEX, check_name, sort_key, version_key, version_places
 from .publish import make_remote_release, take_file
 from .routes import ROUTES
 from .setup import install_snippets, snippets
 
-ICON = (
-    '<path d="M16 12a4 4 0 1 1-8 0 4 4 0 0 1 8 0zM12 8V3M12 21v-5M8 12H3M21 12h-5M5.6 5.6l3.6 3.6M14.8 14.8l3.6 3.6"/>'
-)
 FOLDERS = (Folder("Chart.yaml", "chart"),)  # that clients pack
 
 
@@ -49,20 +46,10 @@ def helm() -> Format:
     )
     lists = WholeLists(index_request(), ENTRY, proxied, render)
     return Format(
-        name=NAME,
-        look=Look(
-            icon=ICON,
-            light="#0f1689",
-            dark="#9aa5ff",
-            programs="helm",
-            starter="charts",
-            inside=("values.yaml", "templates/"),
-        ),
+        **FACTS.fields,
         artifact="application/vnd.cncf.helm.config.v1+json",
         configurations=Configurations("the Helm format", PublishConfig | ListProxyConfig | VirtualConfig),
         package_key=check_name,
-        package_urls=PackageUrls(types=("helm",)),
-        rights=HYPHENATED,
         version_key=version_key,
         index=index_chart,
         versions=VersionKinds(sort=sort_key, prerelease=is_prerelease),

@@ -26,11 +26,10 @@ from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.untrusted.yaml_text import read_yaml
 
 from .chart import read_chart
+from .facts import NAME
 from .index import index_request
 from .names import ARCHIVE, INDEX, PROVENANCE, chart_path, check_name, file_place, possible_names, split_ending
 from .publish import make_release, provenance_beside
-
-NAME: Final = "helm"
 
 
 async def take(_source_package: SourcePackage, item: Item, staged: Staged, blob: BlobInfo, pools: Pools) -> Release:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
 
 from pkgrepo.concurrency.services import PeriodicTask
 from pkgrepo.formats.maven.caches import MavenCaches, StopWithServer
@@ -34,16 +33,16 @@ from pkgrepo.formats.maven.proxied.questions import (
 from pkgrepo.formats.maven.ranges import RANGES, accepts
 from pkgrepo.formats.maven.search.requests import SearchSite
 from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments
-from pkgrepo.gateway.format import Format, Look
+from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
 from pkgrepo.proxy.address_remarks import AddressShape
 from pkgrepo.proxy.caching.questions import restored_document
 from pkgrepo.proxy.format import OwnFacts, Proxied
-from pkgrepo.repositories.format import Ecosystem, PackageUrls, Tree, VersionKinds
-from pkgrepo.repositories.version_ranges import one_build
+from pkgrepo.repositories.format import Tree, VersionKinds
 
 from .configuration import CONFIGURATIONS
+from .facts import FACTS
 from .imported import IMPORTED
 from .mirrored import MIRRORED
 from .names import (
@@ -54,34 +53,20 @@ from .names import (
     parse_package_key,
     parse_version,
 )
-from .owners import RIGHTS
 from .paths import ALGORITHMS, METADATA_NAMES
 from .push_rules import find_package_of, refuses
 from .routes import ROUTES, take_file
 from .setup import install_snippets, snippets
 from .version_order import sort_key
 
-NAME = "maven"
-
-LOOK: Final = Look(
-    icon=('<path d="M4 20c2-8 6.5-14 16-16-.5 5-2 9-6.5 11.5C11 17 8.5 17 6.2 16.6M8.5 12.5h5M11 9.5h5.3"/>'),
-    light="#b5500d",
-    dark="#ffa868",
-    programs="Maven, Gradle, sbt",
-    starter="maven",
-)
-
 
 def maven() -> Format:
     """The format with its caches and its running deployments."""
     caches = MavenCaches(make_documents())
     return Format(
-        name=NAME,
-        aliases=("java",),
+        **FACTS.fields,
         configurations=CONFIGURATIONS,
         package_key=parse_package_key,
-        package_urls=PackageUrls(types=("maven",), name=lambda name: name.replace("/", ":", 1)),
-        rights=RIGHTS,
         heeds_yanks=False,
         version_key=parse_version,
         refuses=refuses,
@@ -89,7 +74,6 @@ def maven() -> Format:
         versions=VersionKinds(sort=sort_key, prerelease=is_prerelease, snapshot=is_literal_snapshot, build=build_of),
         accepts=accepts,
         ranges=RANGES,
-        ecosystem=Ecosystem(name="Maven", package_key=parse_package_key, sort=sort_key, builds=one_build(sort_key)),
         tree=Tree(
             directory=_directory,
             document=render_directory,
@@ -102,7 +86,6 @@ def maven() -> Format:
         mirrored=MIRRORED,
         imported=IMPORTED,
         token_clients=("maven",),
-        look=LOOK,
         setup=snippets,
         client_documents=ClientDocuments(
             folder=lambda folder: (ClientDocument(path=f"{folder}/{METADATA_NAMES[0]}".lstrip("/")),),
@@ -143,12 +126,10 @@ def maven() -> Format:
         address=AddressShape(below=("/maven-metadata.xml", "/org/apache/")),
         probes=probes,
         # search, and questions as other repository servers are asked them
-        branches=lambda services, _tokens: dict.fromkeys(
-            ("solrsearch", "api/maven", "api/badge"), SearchSite(services).app.resource()
-        ),
+        branches=lambda services, _tokens: dict.fromkeys(FACTS.branch_names, SearchSite(services).app.resource()),
         background=lambda services, reactor: [
             PeriodicTask(
-                partial(resume_interrupted, services, NAME, caches),
+                partial(resume_interrupted, services, FACTS.name, caches),
                 reactor,
                 every_s=EVERY_S,
                 what="going on with deployments",

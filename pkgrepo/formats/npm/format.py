@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from pkgrepo.formats.npm import paths
-from pkgrepo.formats.npm.audit.matching import ECOSYSTEM
 from pkgrepo.formats.npm.change.requests import change_tag
 from pkgrepo.formats.npm.document_requests import take_file
 from pkgrepo.formats.npm.drilled import DRILLED
@@ -25,52 +23,41 @@ from pkgrepo.formats.npm.proxied.upstream import (
 )
 from pkgrepo.formats.npm.publish.requests import approved
 from pkgrepo.formats.npm.ranges import RANGES, accepts
-from pkgrepo.formats.npm.token_exchange import PREFIX, ROOT_EXCHANGES
+from pkgrepo.formats.npm.token_exchange import ROOT_EXCHANGES
 from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments, Selection
-from pkgrepo.gateway.format import Format, Look
+from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
 from pkgrepo.model import RepositoryType, Version
 from pkgrepo.proxy.address_remarks import AddressShape
 from pkgrepo.proxy.caching.questions import restored_document_of
 from pkgrepo.proxy.format import OwnFacts, Proxied
-from pkgrepo.repositories.format import Layout, PackageUrls, VersionKinds
+from pkgrepo.repositories.format import Layout, VersionKinds
 from pkgrepo.repositories.policy.judged import Declares
 from pkgrepo.repositories.semver import is_prerelease, padded
 
 from .configuration import CONFIGURATIONS
+from .facts import FACTS
 from .imported import IMPORTED
 from .indexing import index_package, index_removed
 from .mirrored import MIRRORED
-from .names import RIGHTS, package_key
+from .names import package_key
 from .routes import ROUTES
 from .semver import parse_version
 from .setup import install_snippets, snippets
 
 # One of which a registry has: mirrors of files have no ping, and Gitea has packages and a search only.
 PROBES = ("-/ping", "", "-/v1/search?text=npm&size=1")
-LOGINS = (b"-/user/org.couchdb.user:", b"-/user/token/", b"-/v1/login", b"-/v1/done", PREFIX)
-
-LOOK: Final = Look(
-    icon=('<path d="M4 4h16v16H4z"/><path d="M8.5 20V8.5H16V20M12.3 12.5V20"/>'),
-    light="#c12127",
-    dark="#ff8a86",
-    programs="npm, pnpm, yarn, bun",
-    starter="npm",
-)
 
 
 def npm() -> Format:
     """The format with its caches."""
     caches = Caches(make_packuments())
     return Format(
-        name="npm",
-        aliases=("node",),
+        **FACTS.fields,
         configurations=CONFIGURATIONS,
         lists_noted=frozenset({RepositoryType.HOSTED, RepositoryType.PROXY}),
         package_key=package_key,
-        package_urls=PackageUrls(types=("npm",)),
-        rights=RIGHTS,
         version_key=lambda text: parse_version(text).text,
         index=index_package,
         index_removed=index_removed,
@@ -86,15 +73,12 @@ def npm() -> Format:
         shape_of=shape_of,
         accepts=accepts,
         ranges=RANGES,
-        ecosystem=ECOSYSTEM,
         layout=Layout(path=paths.readable_path),
         resource=serve(ROUTES, caches),
-        needs_no_credentials=lambda path: path.startswith(LOGINS),
         root_exchanges=ROOT_EXCHANGES,
         mirrored=MIRRORED,
         imported=IMPORTED,
         token_clients=("npm",),
-        look=LOOK,
         setup=snippets,
         install=install_snippets,
         client_documents=ClientDocuments(

@@ -20,8 +20,6 @@ from pkgrepo.repositories.clock import format_time
 
 from .names import package_key
 
-PREFIX: Final = b"-/npm/v1/oidc/token/exchange/package/"
-
 
 async def answer_exchange(context: Context[object], request: Request, package: str) -> Response:
     """The exchange at the address of a repository, for the package with this key."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
-from pkgrepo.auth.permissions.format_rights import HYPHENATED
 from pkgrepo.formats.python import names, versions
 from pkgrepo.formats.python.configuration import CONFIGURATIONS
 from pkgrepo.formats.python.drilled import DRILLED
+from pkgrepo.formats.python.facts import FACTS
 from pkgrepo.formats.python.imported import IMPORTED
 from pkgrepo.formats.python.index.indexing import KINDS, index_project, make_index, read_parts, rewind, splice
 from pkgrepo.formats.python.index.pages import HELD_PAGE, JSON_PAGE
@@ -36,41 +35,25 @@ from pkgrepo.formats.python.proxied.upstream import (
 from pkgrepo.formats.python.ranges import RANGES, accepts
 from pkgrepo.formats.python.routes import PythonSite
 from pkgrepo.formats.python.setup import install_snippets, snippets
-from pkgrepo.formats.python.token_exchange import PREFIX, ROOT_EXCHANGES
+from pkgrepo.formats.python.token_exchange import ROOT_EXCHANGES
 from pkgrepo.formats.python.upload.requests import take_file
 from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments
-from pkgrepo.gateway.format import Format, Look
+from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.publishing.uploads import Uploads
 from pkgrepo.proxy.address_remarks import AddressShape
 from pkgrepo.proxy.caching.questions import restored_document_of
 from pkgrepo.proxy.format import Containers, Latest, LatestReason, MemberParts, OwnFacts, Proxied, merge_fragments
-from pkgrepo.repositories.format import Ecosystem, Layout, PackageUrls, VersionKinds
+from pkgrepo.repositories.format import Layout, VersionKinds
 from pkgrepo.repositories.publish.package_lists import PackageLists
-
-LOOK: Final = Look(
-    icon=(
-        '<path d="M12 3H9.5A2.5 2.5 0 0 0 7 5.5V9H4.5A2 2 0 0 0 3 11v2.5A2.5 2.5 0 0 0 5.5 16H7v-1.5A2.5 '
-        '2.5 0 0 1 9.5 12h5A2.5 2.5 0 0 0 17 9.5v-4A2.5 2.5 0 0 0 14.5 3z"/><path d="M17 8h1.5A2.5 2.5 0 '
-        "0 1 21 10.5V13a2 2 0 0 1-1.5 2H17v3.5a2.5 2.5 0 0 1-2.5 2.5h-5A2.5 2.5 0 0 1 7 18.5V16M10 6h.01M"
-        '14 18h.01"/>'
-    ),
-    light="#2f6899",
-    dark="#7fb3e0",
-    programs="pip, uv, poetry",
-    starter="pypi",
-)
 
 
 def python() -> Format:
     """The format with its caches."""
     caches = IndexCaches(make_index(), PackageLists(PROJECT_LISTS), MergedLists(list_question()))
     return Format(
-        name="python",
-        aliases=("pypi", "pip"),
+        **FACTS.fields,
         configurations=CONFIGURATIONS,
         package_key=normalise,
-        package_urls=PackageUrls(types=("pypi",)),
-        rights=HYPHENATED,
         version_key=versions.version_key,
         index=index_project,
         versions=VersionKinds(sort=lambda text: versions.parse_version(text)[1], prerelease=versions.is_prerelease),
@@ -83,17 +66,12 @@ def python() -> Format:
         differs=DIFFERS,
         sources=OF_SOURCE,
         accepts=accepts,
-        ecosystem=Ecosystem(
-            name=names.ECOSYSTEM, package_key=normalise, sort=versions.bound_key, builds=versions.builds
-        ),
         layout=Layout(path=names.readable_path, places_vary=True),  # by the spelling of a version in the name of a file
         resource=lambda repository, services: PythonSite(services, repository, caches).app.resource(),
-        needs_no_credentials=lambda path: path.startswith(PREFIX),
         root_exchanges=ROOT_EXCHANGES,
         mirrored=MIRRORED,
         imported=IMPORTED,
         token_clients=("pip",),
-        look=LOOK,
         setup=snippets,
         install=install_snippets,
         client_documents=ClientDocuments(

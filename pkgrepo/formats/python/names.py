@@ -16,7 +16,6 @@ from pkgrepo.untrusted.text import quoted
 
 Kind = Literal["bdist_wheel", "sdist", "bdist_egg"]
 
-ECOSYSTEM = "PyPI"  # as databases of vulnerabilities name the format
 LONGEST_FILENAME = 255  # bytes; the limit of file systems
 LONGEST_NAME = LONGEST_FILENAME  # of a project, since its files begin with it
 

@@ -20,8 +20,6 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Response, json_response
 from pkgrepo.model import Repository
 
-PREFIX: Final = b"_/oidc/"
-
 
 async def answer_audience(context: Context[object], request: Request) -> Response:
     """The audience that a pipeline asks its issuer for. :raises IdentityRefused: nothing is exchanged here"""

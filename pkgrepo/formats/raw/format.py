@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from pkgrepo.auth.permissions.format_rights import FormatRights, prefixes
 from pkgrepo.formats.raw.configuration import CONFIGURATIONS
+from pkgrepo.formats.raw.facts import FACTS
 from pkgrepo.formats.raw.imported import IMPORTED
 from pkgrepo.formats.raw.mirrored import MIRRORED
 from pkgrepo.formats.raw.paths import check_package, check_version, folder_of, is_prerelease, sort_key
@@ -14,39 +12,21 @@ from pkgrepo.formats.raw.routes import ROUTES, take_sent
 from pkgrepo.formats.raw.setup import install_snippets, snippets
 from pkgrepo.gateway.client_documents import ClientDocuments
 from pkgrepo.gateway.folders.pages import ListingTurns
-from pkgrepo.gateway.format import Format, Look
+from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import UploadField, Uploads
 from pkgrepo.proxy.format import Proxied
-from pkgrepo.repositories.format import PackageUrls, Tree, VersionKinds
+from pkgrepo.repositories.format import Tree, VersionKinds
 from pkgrepo.repositories.version_ranges import Ranges, one_build
-
-# Of names that are paths: a package, and those below a folder.
-RIGHTS = FormatRights(
-    patterns=lambda package: (package, *(f"{each}/*" for each in prefixes(package, "/")[1:])),
-    stem=lambda pattern: (pattern.removesuffix("/*"), ""),
-    forms="tool (one package) or releases/* (those below a folder)",
-)
-
-LOOK: Final = Look(
-    icon='<path d="M6 3h8l5 5v13H6zM14 3v5h5M9.5 13h6M9.5 16.5h6"/>',
-    light="#3d5a73",
-    dark="#a9c4dc",
-    programs="curl, wget",
-    starter="files",
-)
 
 
 def raw() -> Format:
     """The format with the permits of its listings."""
     turns = ListingTurns()
     return Format(
-        name="raw",
-        aliases=("generic",),
+        **FACTS.fields,
         configurations=CONFIGURATIONS,
         package_key=check_package,
-        package_urls=PackageUrls(types=("generic",)),
-        rights=RIGHTS,
         version_key=check_version,
         versions=VersionKinds(sort=sort_key, prerelease=is_prerelease),
         ranges=Ranges(sort=sort_key, builds=one_build(sort_key), written=">=1.5,<2 or 1.5.*"),
@@ -55,7 +35,6 @@ def raw() -> Format:
         mirrored=MIRRORED,
         imported=IMPORTED,
         token_clients=("curl",),
-        look=LOOK,
         setup=snippets,
         client_documents=ClientDocuments(beside=(".sha256",)),
         install=install_snippets,

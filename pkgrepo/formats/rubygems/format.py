@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from pkgrepo.formats.rubygems import paths
 from pkgrepo.formats.rubygems.drilled import DRILLED
 from pkgrepo.formats.rubygems.index.gem_lists import GEM_LISTS
@@ -24,44 +22,35 @@ from pkgrepo.formats.rubygems.push.requests import take_file
 from pkgrepo.formats.rubygems.ranges import RANGES, accepts
 from pkgrepo.formats.rubygems.token_exchange import EXCHANGE
 from pkgrepo.gateway.client_documents import ClientDocument, ClientDocuments
-from pkgrepo.gateway.format import Format, Look
+from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.format_site import serve
 from pkgrepo.gateway.publishing.uploads import Uploads
 from pkgrepo.model import RepositoryType
 from pkgrepo.proxy.address_remarks import AddressShape
 from pkgrepo.proxy.caching.questions import restored_document, restored_document_of
 from pkgrepo.proxy.format import OwnFacts, Proxied, rewind
-from pkgrepo.repositories.format import Ecosystem, Layout, PackageUrls, VersionKinds
+from pkgrepo.repositories.format import Layout, VersionKinds
 
 from .configuration import CONFIGURATIONS
+from .facts import FACTS
 from .gemspec import EXTENSIONS
 from .imported import IMPORTED
 from .indexer import apply_change
 from .mirrored import MIRRORED
-from .names import bound_key, builds, check_full_version, check_name, is_prerelease, order_key
+from .names import check_full_version, check_name, is_prerelease, order_key
 from .provenance import ATTESTS, attestations_question, kept_attestations
 from .routes import ROUTES
 from .setup import install_snippets, snippets
-
-LOOK: Final = Look(
-    icon=('<path d="M7 4h10l4 5.5L12 21 3 9.5zM3 9.5h18M8.5 9.5 12 20l3.5-10.5L12 4z"/>'),
-    light="#a3123a",
-    dark="#ff8aa6",
-    programs="gem, bundler",
-    starter="gems",
-)
 
 
 def ruby() -> Format:
     """The format with its caches."""
     caches = Caches()
     return Format(
-        name="ruby",
-        aliases=("rubygems", "gem"),
+        **FACTS.fields,
         configurations=CONFIGURATIONS,
         lists_noted=frozenset({RepositoryType.HOSTED, RepositoryType.PROXY}),
         package_key=check_name,
-        package_urls=PackageUrls(types=("gem",)),
         version_key=check_full_version,
         index=apply_change,
         versions=VersionKinds(
@@ -76,16 +65,13 @@ def ruby() -> Format:
         differs=DIFFERS,
         accepts=accepts,
         ranges=RANGES,
-        ecosystem=Ecosystem(name="RubyGems", package_key=check_name, sort=bound_key, builds=builds),
         public_path=paths.public_path,
         layout=Layout(path=paths.readable_path, folder=paths.readable_folder, places=paths.readable_places),
         resource=serve(ROUTES, caches),
-        needs_no_credentials=lambda path: path == EXCHANGE.path.encode(),
         root_exchanges=EXCHANGE.roots,
         mirrored=MIRRORED,
         imported=IMPORTED,
         token_clients=("gem", "bundler"),
-        look=LOOK,
         setup=snippets,
         install=install_snippets,
         client_documents=ClientDocuments(

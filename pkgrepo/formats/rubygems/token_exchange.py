@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from pkgrepo.formats.rubygems import facts
 from pkgrepo.gateway.publishing.pipelines import JwtExchange
 from pkgrepo.http.responses import NO_STORE, Response, json_response
 from pkgrepo.oidc.pipelines import IssuedToken
@@ -20,4 +21,4 @@ def _render(issued: IssuedToken) -> Response:
     return json_response(value, 201, headers=NO_STORE)
 
 
-EXCHANGE: Final = JwtExchange("api/v1/oidc/trusted_publisher/exchange_token", _render)
+EXCHANGE: Final = JwtExchange(facts.EXCHANGE, _render)

@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import cache, wraps
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import quote_from_bytes, urlsplit
 
 from attrs import evolve
 from klein import Klein
 from twisted.internet.defer import CancelledError, Deferred, ensureDeferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
+from twisted.web.resource import IResource, Resource
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import Map, PathConverter, RequestRedirect, Rule
 from werkzeug.routing.rules import RuleFactory
+from zope.interface import implementer
 
 from pkgrepo.concurrency import proxy_loop
 from pkgrepo.failure_log import is_out_of_descriptors
@@ -32,6 +34,7 @@ Render = Callable[[Request, Refusal], Response]
 
 Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Response]])
 _log = Logger()
+_SAFE = "@:+~!$&'()*,;="  # not percent-encoded in a path segment (RFC 3986 section 3.3)
 
 
 def too_many_files() -> Refusal:
@@ -308,6 +311,29 @@ class App(Klein):
 
         execute.segment_count = self._segments_in_url(path)  # type: ignore[attr-defined] # as Klein has it
         return execute
+
+
+@implementer(IResource)
+class SegmentResource(Resource):
+    """
+    A Klein application in whose paths %2F does not separate segments.
+
+    Klein joins decoded segments before it matches a path. This resource passes encoded segments to Klein, and
+    handlers decode the parameters.
+    """
+
+    isLeaf = True
+
+    def __init__(self, app: Klein) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._resource = app.resource()
+
+    def render(self, request: Any) -> Any:
+        """Encode the path segments, and pass the request to Klein."""
+        request.postpath = [quote_from_bytes(segment, safe=_SAFE).encode("ascii") for segment in request.postpath] or [
+            b""
+        ]
+        return self._resource.render(request)
 
 
 @cache

@@ -6,13 +6,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mappi
 from contextlib import suppress
 from functools import partial
 from typing import Any
-from urllib.parse import quote_from_bytes, unquote
+from urllib.parse import unquote
 
 import msgspec
 from attrs import evolve
-from klein import Klein
-from twisted.web.resource import IResource, Resource
-from zope.interface import implementer
+from twisted.web.resource import IResource
 
 from pkgrepo.errors import (
     AuthenticationFailed,
@@ -25,12 +23,13 @@ from pkgrepo.errors import (
 )
 from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.gateway.publishing.uploads import LIMITS
-from pkgrepo.http.answering.dispatch import App, answer_with, refuse_unrouted
+from pkgrepo.http.answering.dispatch import App, SegmentResource, answer_with, refuse_unrouted
 from pkgrepo.http.reading.multipart import Part, read_form
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import JSON, NO_STORE, Refusal, Response
 from pkgrepo.management.api.schema import BODY_LIMIT, parse_fields, parse_json, tag_of
 from pkgrepo.model import ANONYMOUS, Identity, Repository
+from pkgrepo.repositories.format import load_formats
 
 from .access_rules import Decided
 from .audit_log import FAILED, REFUSED
@@ -42,30 +41,6 @@ from .services import ManagementServices
 
 REFUSALS = (AuthenticationFailed, AuthenticationRequired, Forbidden, TooManyAttempts)
 ATTEMPTS = 5  # runs of the handler of a conditional change, while other changes are committed in between
-SAFE = "@:+~!$&'()*,;="  # not percent-encoded in a path segment (RFC 3986 section 3.3)
-
-
-@implementer(IResource)
-class SegmentResource(Resource):
-    """
-    A Klein application in whose paths %2F does not separate segments.
-
-    Klein joins decoded segments before it matches a path. This resource passes encoded segments to Klein, and the
-    dispatcher decodes the parameters.
-    """
-
-    isLeaf = True
-
-    def __init__(self, app: Klein) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self._resource = app.resource()
-
-    def render(self, request: Any) -> Any:
-        """Encode the path segments, and pass the request to Klein."""
-        request.postpath = [quote_from_bytes(segment, safe=SAFE).encode("ascii") for segment in request.postpath] or [
-            b""
-        ]
-        return self._resource.render(request)
 
 
 class Dispatcher:
@@ -197,6 +172,8 @@ class Dispatcher:
             if identify is not None:
                 await identify()
             await self._authorize(call, parameters)
+            if route.every_format:
+                await load_formats(self._services.formats.values(), self._services.shared.pools.cpu)
             arguments: dict[str, Any] = dict(parameters)
             if route.body is not None:
                 body = await read_body()
@@ -220,6 +197,9 @@ class Dispatcher:
         await call.decided.refresh()
         asked = parameters.pop("repository", None)
         repository = None if asked is None else call.decided.find(asked)
+        if repository is not None:  # which another process may have added right now
+            in_thread = services.shared.pools.cpu
+            await load_formats(filter(None, [services.formats.get(repository.format)]), in_thread)
         if repository is not None and "package" in parameters:
             call.package = self._package_key(repository, parameters["package"])
         parameters.pop("package", None)

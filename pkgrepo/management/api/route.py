@@ -103,6 +103,7 @@ class Route:
     file (multipart/form-data), whose parts the handler reads while they arrive. ``asks``: a POST changes nothing.
     ``commands`` are
     those that make this call, and do no more. ``largest`` is the size in bytes of the largest body.
+    ``every_format``: the handler asks all formats, which are loaded before it is called.
     """
 
     method: Method
@@ -126,6 +127,7 @@ class Route:
     asks: bool = False
     commands: tuple[Command, ...] = ()
     largest: int = BODY_LIMIT
+    every_format: bool = False
 
     def __attrs_post_init__(self) -> None:
         assert not self.changes or self.audit, f"{self.method} {self.path} has no name in the audit log"

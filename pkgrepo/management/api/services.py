@@ -22,6 +22,7 @@ from pkgrepo.auth.permissions.authorizer import Authorizer
 from pkgrepo.auth.tokens.bearer import BearerTokens
 from pkgrepo.auth.tokens.canaries import CanaryRings
 from pkgrepo.auth.tokens.uses import TokenUses
+from pkgrepo.concurrency.late import Late
 from pkgrepo.gateway.callers.access import Access
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.services import Services
@@ -140,7 +141,7 @@ class ManagementServices:
     collector: GarbageCollector
     retention: RetentionWork
     jobs: Jobs
-    imports: StartsImports
+    imports: Late[StartsImports]
     mirrors: StartsMirrors
     backups: BackupRuns
     twins: Twins

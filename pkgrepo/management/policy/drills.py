@@ -163,6 +163,7 @@ class Drilled(Record):
     audit="policy.drill",
     asks=True,
     further=STILL_RUNNING,
+    every_format=True,
 )
 async def drill(call: Call, body: DrillWish) -> Drilled | Response:
     """
@@ -217,6 +218,7 @@ class SuggestedRules(Record):
         Parameter("format", "For repositories of this format; without it, for all repositories."),
         Parameter("exempt", "Patterns of names that are served from the first minute, with blanks between them."),
     ),
+    every_format=True,
 )
 async def suggest_rules(call: Call) -> SuggestedRules:
     """

@@ -104,7 +104,9 @@ async def list_freezes(call: Call) -> list[FreezeRecord]:
     more="Versions that were published later are refused. Hosted repositories are not frozen.\n\n"
     'REPOSITORIES are paths, or for system managers patterns such as "main/*".',
 )
-@table.post("/policy/freeze", ACCOUNT_HOLDERS, "Freeze repositories", status=201, audit="policy.freeze")
+@table.post(
+    "/policy/freeze", ACCOUNT_HOLDERS, "Freeze repositories", status=201, audit="policy.freeze", every_format=True
+)
 async def freeze(call: Call, body: NewFreeze) -> Created[FreezeRecord]:
     """
     It holds at once, on all workers and nodes, in documents and for files, of what is in a cache, too. What was
@@ -144,7 +146,13 @@ async def freeze(call: Call, body: NewFreeze) -> Created[FreezeRecord]:
     "{except:listed} of {id} is served as it is now",
     about="Lift a freeze, or except names from it.",
 )
-@table.post("/policy/freeze/<freeze>/except", ACCOUNT_HOLDERS, "Except names from a freeze", audit="policy.thaw")
+@table.post(
+    "/policy/freeze/<freeze>/except",
+    ACCOUNT_HOLDERS,
+    "Except names from a freeze",
+    audit="policy.thaw",
+    every_format=True,
+)
 async def thaw_names(call: Call, freeze: str, body: Thawed) -> FreezeRecord:
     """What is newer of these names is served at once, unless another rule refuses it."""
     found = await _find(call, freeze)

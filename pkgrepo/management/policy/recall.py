@@ -116,6 +116,7 @@ class Recall(Record):
         Parameter("format", "csv returns all rows, those of anonymous clients too, as comma-separated values."),
     ),
     audit="recall.read",
+    every_format=True,
 )
 async def show_recall(call: Call) -> Recall | Response:
     """

@@ -76,6 +76,7 @@ async def list_recalls(call: Call) -> list[RecallRecord]:
         Parameter("cursor", "The value of next of the previous page; absent for the first page."),
     ),
     audit="recall.read",
+    every_format=True,
 )
 async def report(call: Call) -> RecallReport | Response:
     """

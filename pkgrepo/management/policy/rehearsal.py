@@ -133,6 +133,7 @@ class Rehearsed(Record):
     audit="policy.rehearse",
     asks=True,
     further=STILL_RUNNING,
+    every_format=True,
 )
 async def rehearse(call: Call, body: RehearsalWish) -> Rehearsed | Response:
     """

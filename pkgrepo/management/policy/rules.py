@@ -168,7 +168,7 @@ class AddedBlock(BlockRecord):
     warning: Annotated[str, meaning("A sentence if it refuses nothing that is known.")]
 
 
-@table.get("/policy/rules", SYSTEM_MANAGERS, "Show the rules for all repositories")
+@table.get("/policy/rules", SYSTEM_MANAGERS, "Show the rules for all repositories", every_format=True)
 async def show_rules(call: Call) -> ServerRulesRecord:
     """They hold in addition to those of each repository."""
     return await _server_rules(call)
@@ -180,6 +180,7 @@ async def show_rules(call: Call) -> ServerRulesRecord:
     "Replace the rules for all repositories",
     audit="policy.rules",
     conditional=True,
+    every_format=True,
 )
 async def replace_rules(call: Call, body: ServerRules) -> ServerRulesRecord:
     """
@@ -253,7 +254,14 @@ async def list_blocks(call: Call) -> list[BlockRecord]:
     about='Block a package, versions of it, or digests at once, as in "block main/mirror left-pad@1.3.1".',
     more='REPOSITORY is a path, or for system managers a pattern such as "main/*".',
 )
-@table.post("/policy/blocks", ACCOUNT_HOLDERS, "Block a package or versions of it", status=201, audit="policy.block")
+@table.post(
+    "/policy/blocks",
+    ACCOUNT_HOLDERS,
+    "Block a package or versions of it",
+    status=201,
+    audit="policy.block",
+    every_format=True,
+)
 async def add_block(call: Call, body: NewBlock) -> Created[AddedBlock]:
     """
     It holds at once, on all workers and nodes: in documents, and for files and manifests by their exact address or

@@ -26,7 +26,7 @@ FORMAT = Parameter("format", "The format, for a key that several formats have; b
 table = Table("repositories")
 
 
-@table.get("/repository/types", PUBLIC, "List the package formats")
+@table.get("/repository/types", PUBLIC, "List the package formats", every_format=True)
 async def list_types(call: Call) -> list[RepositoryType]:
     """Each with its aliases, types of repositories, configuration keys and default configuration."""
     return [
@@ -42,7 +42,11 @@ async def list_types(call: Call) -> list[RepositoryType]:
 
 
 @table.get(
-    "/repository/config/<key>/schema", PUBLIC, "Get the JSON Schema (2020-12) of a configuration key", query=[FORMAT]
+    "/repository/config/<key>/schema",
+    PUBLIC,
+    "Get the JSON Schema (2020-12) of a configuration key",
+    query=[FORMAT],
+    every_format=True,
 )
 async def show_schema(call: Call, key: str) -> dict[str, Any]:
     """The name of a format is the key of its whole configuration; other keys name one part."""
@@ -51,14 +55,26 @@ async def show_schema(call: Call, key: str) -> dict[str, Any]:
     return {"$schema": DIALECT, **schema}
 
 
-@table.get("/repository/config/<key>/default", PUBLIC, "Get the default of a configuration key", query=[FORMAT])
+@table.get(
+    "/repository/config/<key>/default",
+    PUBLIC,
+    "Get the default of a configuration key",
+    query=[FORMAT],
+    every_format=True,
+)
 async def show_default(call: Call, key: str) -> Value[Any]:
     """The value that applies where a configuration does not have the key."""
     format_, part = _find(call, key)
     return Value(_default(format_) if part is None else parts(format_)[part].get("default"))
 
 
-@table.get("/repository/config/<key>/description", PUBLIC, "Get the description of a configuration key", query=[FORMAT])
+@table.get(
+    "/repository/config/<key>/description",
+    PUBLIC,
+    "Get the description of a configuration key",
+    query=[FORMAT],
+    every_format=True,
+)
 async def show_description(call: Call, key: str) -> ConfigKey:
     """Returns the key with one sentence."""
     format_, part = _find(call, key)
@@ -72,6 +88,7 @@ async def show_description(call: Call, key: str) -> ConfigKey:
     "Validate a configuration without storing it",
     query=[FORMAT],
     audit="repository.validate",
+    every_format=True,
 )
 async def validate(call: Call, body: Any, key: str) -> Validation:
     """

@@ -39,6 +39,7 @@ from pkgrepo.proxy.address_remarks import remarks_on
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.definitions import remove_repository
 from pkgrepo.proxy.virtual import check_no_member
+from pkgrepo.repositories.format import load_formats
 from pkgrepo.storage.catalog.server import quotas, repositories, storages
 from pkgrepo.storage.catalog.server.purge import purge_repository
 from pkgrepo.storage.catalog.server.quotas import QuotaKind
@@ -132,6 +133,7 @@ async def create_repository(call: Call, body: NewRepository, format: str | None 
     if format is None and body.format is None:
         raise Invalid("the object is missing required field `format`", "/format")
     format_ = get_format(call.services.formats, format or body.format or "")
+    await load_formats([format_], call.shared.pools.cpu)
     storage = await find_place(call, body.storage or body.storage_name or body.storage_id)
     if body.config is None and body.configs is not None:
         pointer, given = "/configs", joined(format_, body.configs)

@@ -33,6 +33,7 @@ from pkgrepo.management.repositories.routes import create_repository, find_place
 from pkgrepo.management.repositories.schema import NewRepository
 from pkgrepo.model import RepositoryType
 from pkgrepo.model.structs import meaning
+from pkgrepo.repositories.format import load_formats
 
 EVERY: Final = "all"  # in place of the names of formats
 OPEN_TO: Final = {
@@ -166,6 +167,7 @@ async def make_starter(call: Call, body: Starter) -> StarterSet:
     """
     formats = call.services.formats
     found = starter_formats(formats, body.formats, body.upstreams)
+    await load_formats(found, call.shared.pools.cpu)
     storage = (await find_place(call, body.storage)).name
     given = [*call.services.starter_upstreams.items(), *body.upstreams.items()]
     upstreams = {get_format(formats, name, "/upstreams").name: url for name, url in given}

@@ -10,12 +10,11 @@ from twisted.web.resource import IResource
 from pkgrepo.gateway.publishing.pipelines import RootExchange
 from pkgrepo.gateway.refusals import ERRORS
 from pkgrepo.gateway.services import Services
-from pkgrepo.http.answering.dispatch import App, answer_with, refuse_unrouted
+from pkgrepo.http.answering.dispatch import App, SegmentResource, answer_with, refuse_unrouted
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Response
 from pkgrepo.management.api.access_rules import ACCOUNT_HOLDERS, PUBLIC
 from pkgrepo.management.api.call import Call
-from pkgrepo.management.api.dispatch import SegmentResource
 from pkgrepo.management.api.fields import ExpiresAt
 from pkgrepo.management.api.names import find_repository
 from pkgrepo.management.api.route import Table
@@ -85,13 +84,17 @@ async def exchange_token(call: Call, body: IdentityTokenBody) -> PipelineToken:
     return PipelineToken(token=issued.text, expires_in=LIFETIME_S, expires_at=issued.expires_at)
 
 
-def branches(services: ManagementServices) -> dict[str, IResource]:
-    """Resources at the root of the server, where pipelines get tokens for all repositories of a format."""
-    found: dict[str, dict[tuple[str, str], Callable[..., Awaitable[Response]]]] = {}
-    for format_ in services.formats.values():
-        for each in format_.root_exchanges:
-            found.setdefault(each.branch, {})[each.method, each.path] = _of_all(services.shared, format_.name, each)
-    return {branch: _resource(routes) for branch, routes in found.items()}
+def exchange_resource(services: ManagementServices, branch: str) -> IResource:
+    """The resource at the root of the server, where pipelines get tokens for all repositories of some formats."""
+    return _resource(
+        {
+            (each.method, each.path): _of_all(services.shared, format_.name, each)
+            for format_ in services.formats.values()
+            if branch in format_.exchanges
+            for each in format_.root_exchanges
+            if each.branch == branch
+        }
+    )
 
 
 def _of_all(shared: Services, format_name: str, exchange: RootExchange) -> Callable[..., Awaitable[Response]]:

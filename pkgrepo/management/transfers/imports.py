@@ -107,12 +107,12 @@ class SourceRecord(Record):
     folders: Annotated[list[str], meaning("The formats of repositories that take one in a folder.")]
 
 
-@table.get("/import", PUBLIC, "List the kinds of sources of imports")
+@table.get("/import", PUBLIC, "List the kinds of sources of imports", every_format=True)
 async def list_kinds(call: Call) -> list[SourceRecord]:
     """What the kind of an import may be, and for repositories of which formats."""
     return [
         SourceRecord.from_attributes(each, addresses=list(each.addresses), folders=list(each.folders))
-        for each in call.services.imports.kinds
+        for each in (await call.services.imports.get(call.shared.pools.cpu)).kinds
     ]
 
 
@@ -152,7 +152,8 @@ async def take_in(call: Call, body: ImportGiven) -> Imported | Response:
         again=body.again,
         keys=body.keys,
     )
-    job = await answer_job(call, partial(call.services.imports, repository, request, call.actor), repository)
+    importers = await call.services.imports.get(call.shared.pools.cpu)
+    job = await answer_job(call, partial(importers, repository, request, call.actor), repository)
     return job if isinstance(job, Response) else imported(job.uid, job.result)
 
 

@@ -96,6 +96,7 @@ class Mirrored(Record):
     audit="repository.mirror",
     further=STILL_RUNNING,
     largest=LARGEST,
+    every_format=True,
 )
 async def mirror(call: Call, body: MirrorGiven) -> Mirrored | Response:
     """
@@ -129,6 +130,7 @@ class ChosenPaths(Record):
     "List the files and documents that lock files name",
     asks=True,
     largest=LARGEST,
+    every_format=True,
 )
 async def choose_paths(call: Call, body: MirrorGiven) -> ChosenPaths:
     """A bundle for lock files is made of it, after the operation mirror has fetched what was missing."""
@@ -151,6 +153,7 @@ class LockFormats(Record):
     "Show which formats a lock file may be for",
     asks=True,
     largest=LARGEST,
+    every_format=True,
 )
 async def show_lock_formats(call: Call, body: LockGiven) -> LockFormats:
     """Its name tells, or its text, whatever the format of the repository is."""

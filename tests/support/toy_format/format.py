@@ -15,15 +15,16 @@ from pkgrepo.proxy.caching.questions import restored_files_of
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.schema import MergingConfig, ProxyConfig
 from pkgrepo.repositories import configuration
-from pkgrepo.repositories.format import PackageUrls, VersionKinds
+from pkgrepo.repositories.format import VersionKinds
 from pkgrepo.repositories.policy.schema import ServingPolicy
 from pkgrepo.repositories.semver import builds, is_prerelease, parse_version
 from pkgrepo.repositories.snippets import TOKEN, Snippet, command
 from pkgrepo.repositories.version_ranges import Ranges
 
+from .facts import FACTS
 from .imported import IMPORTED, MIRRORED
 from .index import document_request, fragments, index_files, latest, make_remote_release, read_parts, splice
-from .names import INDEX, NAME, check_name, sort_key
+from .names import INDEX, check_name, sort_key
 from .routes import ROUTES, take_file
 
 
@@ -38,14 +39,13 @@ def toy() -> Format:
     """The format with its caches."""
     caches = SplicedDocuments({INDEX: "application/json"}, cache_size=2**24)
     return Format(
-        name=NAME,
+        **FACTS.fields,
         configurations=configuration.Configurations("the toy format", HostedConfig | ProxyConfig | MergingConfig),
         package_key=check_name,
         version_key=lambda text: parse_version(text).key,
         index=index_files,
         versions=VersionKinds(sort=sort_key, prerelease=is_prerelease),
         ranges=Ranges(sort=sort_key, builds=builds, written=">=1.0.0,<2.0.0, 1.* or 1.0.0"),
-        package_urls=PackageUrls(types=(NAME,)),
         heeds_yanks=False,
         resource=serve(ROUTES, caches),
         setup=_setup,

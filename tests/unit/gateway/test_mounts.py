@@ -16,6 +16,7 @@ class Services:
 
 class Format:
     name = "python"
+    is_loaded = True
 
     def __init__(self):
         self.made = []

@@ -6,7 +6,7 @@ import shutil
 from typing import Any
 
 from pkgrepo.errors import StorageFailed
-from pkgrepo.management import server
+from pkgrepo.management import health
 from tests.support.memory_server import Stack
 
 ADA = {"user": {"username": "ada", "password": "a fairly long secret", "name": "Ada"}}
@@ -79,7 +79,7 @@ async def test_a_catalog_that_does_not_answer_makes_the_server_unready(stack: St
     def fail(_reader: Any) -> bool:
         raise StorageFailed("catalog")
 
-    monkeypatch.setattr(server, "has_users", fail)
+    monkeypatch.setattr(health, "has_users", fail)
     reply = await stack.call("GET", "/readyz", who=None)
     assert (reply.status, reply.json["status"]) == (503, "unavailable")
 

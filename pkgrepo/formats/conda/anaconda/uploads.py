@@ -43,7 +43,7 @@ from pkgrepo.formats.conda.anaconda.targets import FileTarget
 from pkgrepo.formats.conda.description import Description
 from pkgrepo.formats.conda.files import DIGESTS, FORM_OVERHEAD, Upload, make_release
 from pkgrepo.formats.conda.index.packages import index_package
-from pkgrepo.formats.conda.names import parse_file_name
+from pkgrepo.formats.conda.names import BRANCH, parse_file_name
 from pkgrepo.formats.conda.package_metadata import read_package
 from pkgrepo.formats.conda.paths import package_path
 from pkgrepo.formats.conda.refusals import POST_ERRORS
@@ -192,7 +192,6 @@ def _hash(ticket: str) -> str:
     return hashlib.sha256(ticket.encode()).hexdigest()
 
 
-BRANCH: Final = "api/conda"  # at the root of the server
 PREFIX: Final = f"/{BRANCH}/uploads/"
 TICKET: Final = "ticket"  # the field of the form that has it
 FORM_LIMITS: Final = MultipartLimits(parts=16, text_bytes=4096)

@@ -17,11 +17,8 @@ from attrs import Factory, define, frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.limits import AUDIT, AuditLimits
-from pkgrepo.formats.npm.names import is_readable, package_key
+from pkgrepo.formats.npm.names import is_readable
 from pkgrepo.model.advisories import Advisory, distinct
-from pkgrepo.repositories.format import Ecosystem
-from pkgrepo.repositories.semver import padded
-from pkgrepo.repositories.version_ranges import one_build
 from pkgrepo.untrusted.strict_json import check_value_count, decode_as
 
 SEVERITIES: Final = ("info", "low", "moderate", "high", "critical")  # that clients know
@@ -29,13 +26,6 @@ UNSAID: Final = "moderate"  # what they are told for a severity that nothing say
 UNFIXED: Final = "<0.0.0"  # the range of fixed versions when there are none, in npm's syntax
 
 Index = Mapping[str, Sequence[Advisory]]  # advisories by package
-
-
-def _bound(text: str) -> bytes:
-    return semver.parse_version(padded(text)).sort
-
-
-ECOSYSTEM: Final = Ecosystem(name="npm", package_key=package_key, sort=_bound, builds=one_build(_bound), semantic=True)
 
 
 def read_bulk(body: bytes, limits: AuditLimits = AUDIT) -> Mapping[str, list[str]]:

@@ -32,8 +32,9 @@ from twisted.logger import Logger
 from pkgrepo.errors import Invalid, NotFound, UpstreamFailed
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.audit import matching
-from pkgrepo.formats.npm.audit.matching import ECOSYSTEM, SEVERITIES, Index
+from pkgrepo.formats.npm.audit.matching import SEVERITIES, Index
 from pkgrepo.formats.npm.authorization import authorize_audit
+from pkgrepo.formats.npm.facts import ECOSYSTEM
 from pkgrepo.formats.npm.limits import AUDIT
 from pkgrepo.gateway.bodies import read_body
 from pkgrepo.gateway.services import Context

@@ -16,9 +16,10 @@ import msgspec
 from attrs import evolve
 
 from pkgrepo.errors import NotFound, PkgrepoError
+from pkgrepo.formats.python.facts import ECOSYSTEM
 from pkgrepo.formats.python.index.pages import JSON_PAGE
 from pkgrepo.formats.python.index.project_json import newest, project_json, read_document, read_listed
-from pkgrepo.formats.python.names import ECOSYSTEM, METADATA, file_path, parse_filename, project_key, split_companion
+from pkgrepo.formats.python.names import METADATA, file_path, parse_filename, project_key, split_companion
 from pkgrepo.formats.python.proxied.upstream import read_fields
 from pkgrepo.formats.python.versions import version_key
 from pkgrepo.gateway.responses.content import choose_encoding, document_cache_control, document_response, is_private

@@ -25,7 +25,7 @@ def references(value: Any) -> set[str]:
 
 
 def test_every_path_that_is_served_is_in_the_document() -> None:
-    management = ManagementApp(MagicMock(), MagicMock())  # no route is called
+    management = ManagementApp(MagicMock())  # no route is called
     document = management.description.describe()
     served = set()
     for rule in management.dispatcher.application().url_map.iter_rules():
@@ -37,7 +37,7 @@ def test_every_path_that_is_served_is_in_the_document() -> None:
 
 
 def test_every_status_of_the_dispatcher_is_in_the_document() -> None:
-    document = ManagementApp(MagicMock(), MagicMock()).description.describe()
+    document = ManagementApp(MagicMock()).description.describe()
     routes = [route for table in EVERY_TABLE for route in table.routes if route.asks]  # these change nothing
     asking = {(method.lower(), openapi_path(path)) for route in routes for method, path in route.addresses}
     assert ("post", "/osv/v1/query") in asking
@@ -51,7 +51,7 @@ def test_every_status_of_the_dispatcher_is_in_the_document() -> None:
 
 
 def test_every_field_of_every_body_and_answer_has_a_meaning() -> None:
-    schemas = ManagementApp(MagicMock(), MagicMock()).description.describe()["components"]["schemas"]
+    schemas = ManagementApp(MagicMock()).description.describe()["components"]["schemas"]
     fields = {
         (name, field): each for name, schema in schemas.items() for field, each in schema.get("properties", {}).items()
     }

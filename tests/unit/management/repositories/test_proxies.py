@@ -10,7 +10,9 @@ import pytest_twisted
 from attrs import evolve
 
 from pkgrepo.formats.npm.configuration import HostedConfig as NpmHosted
+from pkgrepo.formats.npm.format import npm
 from pkgrepo.formats.python.configuration import HostedConfig as PythonHosted
+from pkgrepo.formats.python.format import python
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.definitions import authorization_of
@@ -33,9 +35,9 @@ async def stack(make_stack: Any) -> Any:
     made = await make_stack()
     formats = made.assembly.core.formats
     every = Configurations("Python", PythonHosted | ProxyConfig | VirtualConfig)
-    formats["python"] = evolve(formats["python"], configurations=every)
+    formats["python"] = evolve(python(), configurations=every)
     every = Configurations("npm", NpmHosted | ProxyConfig | VirtualConfig)
-    formats["npm"] = evolve(formats["npm"], configurations=every)
+    formats["npm"] = evolve(npm(), configurations=every)
     yield made
 
 

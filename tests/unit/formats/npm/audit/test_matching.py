@@ -9,7 +9,6 @@ from attrs import evolve
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.npm.audit import matching
 from pkgrepo.formats.npm.audit.matching import (
-    ECOSYSTEM,
     Index,
     bulk_response,
     number_of,
@@ -18,6 +17,7 @@ from pkgrepo.formats.npm.audit.matching import (
     read_bulk,
     read_tree,
 )
+from pkgrepo.formats.npm.facts import ECOSYSTEM
 from pkgrepo.formats.npm.limits import AuditLimits
 from pkgrepo.model.advisories import Advisory
 from pkgrepo.repositories.advisories.records import read_record
