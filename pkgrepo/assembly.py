@@ -194,8 +194,10 @@ class Assembly:
 
     def _begin_formats(self, services: Services, exclusive: ExclusiveServices) -> None:
         """Start what formats run, of those that are loaded now, and of others when they are."""
+        begun = set[str]()
 
         def begin(format_: Format) -> None:
+            begun.add(format_.name)
             self._pings.update(format_.ping_responses)
             for service in format_.background(services, self._reactor):
                 service.setServiceParent(exclusive.services)
@@ -203,6 +205,8 @@ class Assembly:
                 service.setServiceParent(self._running)
 
         def begin_later(format_: Format) -> None:
+            if format_.name in begun:  # it was loaded during the start, and this call has waited for the reactor
+                return
             begin(format_)
             self._caches.update(format_.caches)
             self._share_memory()

@@ -162,3 +162,4 @@ async def test_what_waits_for_signatures_is_looked_through_from_the_first_reposi
         await until(lambda: len(runs) == 2)
     finally:
         await again.stop()
+    assert len(runs) == 2
