@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from pkgrepo.errors import StorageFailed
 from pkgrepo.gateway.callers.access import Access
 from pkgrepo.gateway.responses.cache import ResponseCache
 from pkgrepo.gateway.responses.content import sent_part
@@ -57,7 +58,10 @@ class CachedReads:
             return self._answer_ping(request, prepared)
         if not (request.entry is ELSEWHERE if entry is None else entry.current):
             return None
-        found = self._find(request, entry)
+        try:
+            found = self._find(request, entry)
+        except StorageFailed:  # the catalog cannot be read: the handler says so in the client's form
+            return None
         if found is None and entry is not None:
             found = self._mounts.refuse_now(request, entry)
             if found is not None:

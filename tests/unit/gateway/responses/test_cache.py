@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from attrs import evolve
 
+from pkgrepo.errors import StorageFailed
 from pkgrepo.gateway.cached_reads import CachedReads
 from pkgrepo.gateway.mounts import Entry
 from pkgrepo.gateway.responses.cache import VARIANTS, CachedResponse, ResponseCache
@@ -169,6 +170,18 @@ def test_a_ping_without_credentials_or_with_unknown_ones_is_not_answered(scene):
     assert scene.body(Asked("/v2/")) is None
     scene.access.identity = None
     assert scene.body(Asked("/v2/", authorization="Bearer x")) is None
+
+
+def test_a_catalog_that_cannot_be_read_is_left_to_the_handler(scene):
+    scene.keep(Asked())
+
+    def fail(_reader):
+        raise StorageFailed("catalog")
+
+    scene.is_fresh = fail
+    scene.keep(Asked())
+    scene.commit()
+    assert scene.body(Asked()) is None
 
 
 def test_a_cached_answer_is_served_and_logged(scene):
