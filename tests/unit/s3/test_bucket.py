@@ -11,9 +11,7 @@ from pkgrepo.s3.bucket import Bucket
 from pkgrepo.s3.requests import WholeResponse, digest_body
 
 BODY = digest_body(b"twelve bytes")
-OBJECT = (
-    "<Contents><Key>{key}</Key><Size>{size}</Size><LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>"
-)
+OBJECT = "<Contents><Key>{key}</Key><Size>{size}</Size><LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>"
 LIST = "<ListBucketResult><IsTruncated>false</IsTruncated>{objects}</ListBucketResult>"
 
 

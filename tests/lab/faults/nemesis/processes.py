@@ -27,7 +27,10 @@ def thaw(server: ServerProcess) -> None:
 
 def kill_all(server: ServerProcess) -> None:
     """Kill all processes of a server, and wait until they have nothing open any more."""
-    left = _signal(server, signal.SIGKILL)
+    left = _signal(server, signal.SIGSTOP)  # so that none begins another one meanwhile
+    for pid in left:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     server.end(signal.SIGKILL)
     wait_until_closed(left)
 
@@ -86,11 +89,13 @@ def highest_descriptor(pid: int) -> int:
 
 
 def _signal(server: ServerProcess, number: signal.Signals) -> list[int]:
-    """Send a signal to all processes of a server; returns their ids."""
-    found = processes_of(server)
-    for pid in found:
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
+    """Send a signal to all processes of a server, also to those that have begun meanwhile; returns their ids."""
+    found: list[int] = []
+    while new := [pid for pid in processes_of(server) if pid not in found]:
+        for pid in new:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+        found += new
     return found
 
 
