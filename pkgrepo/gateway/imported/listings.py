@@ -61,7 +61,7 @@ def parse_listing(content: bytes, url: str) -> Listing | None:
     reader = _Links()
     try:
         reader.feed(content.decode("utf-8", "replace"))
-    except AssertionError:  # of the parser, for a malformed declaration
+    except (AssertionError, ValueError):  # of the parser: a malformed declaration, a number of 5,000 digits
         return None
     folders: dict[str, None] = {}
     files: dict[str, None] = {}

@@ -221,7 +221,7 @@ class ApiFuzzer:
             elif isinstance(each, dict):
                 waiting += [value for value in each.values() if isinstance(value, (dict, list))]
                 for key in ("id", "key", "name", "version", "username", "path", "tag", "delivery", "place", "block"):
-                    if isinstance(each.get(key), (str, int)) and not isinstance(each[key], bool):
+                    if isinstance(each.get(key), (str, int)) and each[key]:  # an empty one is another path
                         known = self._known.setdefault(key, [])
                         known[20:] = [str(each[key])]
 
@@ -229,7 +229,7 @@ class ApiFuzzer:
         known = self._known.get(parameter, [])
         if known and self._chance.random() < 0.85:
             return self._chance.choice(known)
-        return self._chance.choice(ODD[1:])  # an empty one is another path
+        return self._chance.choice(ODD[1:])
 
     def _value(self, schema: Mapping[str, Any], depth: int = 0) -> Any:
         """A value that fits a schema; sometimes one that does not."""

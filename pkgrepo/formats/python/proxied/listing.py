@@ -157,7 +157,7 @@ def _parse(source: bytes) -> _HtmlPage:
     try:
         # Not closed: the parser would search the whole rest again for each construct that has no end.
         page.feed(source.decode("utf-8", "replace"))
-    except AssertionError as error:  # of the parser, for a malformed declaration
+    except (AssertionError, ValueError) as error:  # of the parser: a malformed declaration, a number of 5,000 digits
         raise Invalid("its HTML is malformed") from error
     check_api_version((page.metas.get(_VERSION_META) or ["1.0"])[0].strip())
     return page
