@@ -12,6 +12,7 @@ from typing import ClassVar, Final
 import apsw
 from attrs import define, field
 
+from tests.lab.faults.clients import Idle
 from tests.support.forked_programs import run_pkgrepo
 from tests.support.server_process import clean_environment
 
@@ -43,8 +44,9 @@ class Backing(Task):
             answer = self.api().send("POST", "api/system/backup?wait=3", json={})
             # 409: one that began before a fault holds its lease for a while
             assert answer.status_code in (200, 202, 409), f"backup: {answer.status_code} {answer.text[:300]}"
-        if answer.status_code == 200:
-            self.began_at = began_at
+            if answer.status_code != 200:
+                raise Idle
+        self.began_at = began_at
 
     def finish(self) -> Iterator[str]:
         if self.began_at is None:

@@ -74,10 +74,11 @@ class Carrying(Task):
             place = f"api/repository/main%2F{MIRROR}/mirror?wait=2"
             answer = self.api().send("POST", place, json={"locks": locks})
             assert answer.status_code in (200, 202, 409), f"{load}: {answer.status_code} {answer.text[:300]}"
-        if answer.status_code == 200:
-            found = answer.json()
-            assert not found["problems"], f"{load}: {found['problems']}"
-            load.is_mirrored = True
+            if answer.status_code != 200:
+                raise Idle
+        found = answer.json()
+        assert not found["problems"], f"{load}: {found['problems']}"
+        load.is_mirrored = True
 
     def write(self) -> None:
         """Write all that is mirrored into a bundle."""
@@ -101,10 +102,11 @@ class Carrying(Task):
         with self.lab.ledger.step("read a bundle", str(bundle)):
             answer = self.api().send("POST", "api/import?wait=2", json=body)
             assert answer.status_code in (200, 202, 409), f"{bundle}: {answer.status_code} {answer.text[:300]}"
-        if answer.status_code == 200:
-            assert not answer.json()["left_out_count"], f"{bundle}: {answer.text[:300]}"
-            for each in self.loads:
-                each.is_carried = each.is_carried or each.bundle == bundle
+            if answer.status_code != 200:
+                raise Idle
+        assert not answer.json()["left_out_count"], f"{bundle}: {answer.text[:300]}"
+        for each in self.loads:
+            each.is_carried = each.is_carried or each.bundle == bundle
 
     def check(self) -> Iterator[str]:
         return self._check(self.api(), self.rng.sample(self.loads, min(6, len(self.loads))))

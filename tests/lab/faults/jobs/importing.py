@@ -73,14 +73,14 @@ class Importing(Task):
         return self._check(self.api(), [each for each in self.sources if each.done])
 
     def _import(self, api: Publisher, source: Source) -> Mapping[str, int]:
-        """The result of an import; empty if another one has to end first."""
+        """The result of an import. :raises Idle: another one has to end first, or it takes long"""
         body = {"kind": source.kind, "source": str(source.folder), "into": f"main/{INTO[source.kind]}"}
         with self.lab.ledger.step("import", str(source)):
             answer = api.send("POST", "api/import?wait=2", json=body)
             # 409: one that began before a fault holds its lease for a while
             assert answer.status_code in (200, 202, 409), f"{source}: {answer.status_code} {answer.text[:300]}"
-        if answer.status_code != 200:
-            return {}
+            if answer.status_code != 200:
+                raise Idle
         found: dict[str, int] = answer.json()
         assert not found["left_out_count"], f"{source}: {answer.text[:300]}"
         source.done = True

@@ -85,10 +85,11 @@ class Retaining(Task):
             answer = self.api().send("POST", place, json={})
             # 409: one that began before a fault holds its lease for a while
             assert answer.status_code in (200, 202, 409), f"POST {place}: {answer.status_code} {answer.text[:300]}"
-        if answer.status_code == 200:
-            line.gone += self._old(line)
-            line.versions = [each for each in line.versions if each not in line.gone]
-            line.running = False
+            if answer.status_code != 200:
+                raise Idle
+        line.gone += self._old(line)
+        line.versions = [each for each in line.versions if each not in line.gone]
+        line.running = False
 
     def check(self) -> Iterator[str]:
         api = self.api()
