@@ -17,6 +17,7 @@ from tests.support.first_publishes import REPOSITORIES
 
 from .checks import SAMPLE
 from .engines import ENGINES
+from .jobs.crew import TASKS
 from .rounds import KINDS
 
 PAGE: Final = """\
@@ -36,6 +37,13 @@ during it may be an error, but not a wrong one. The servers after it are read as
 and {sample} older ones, byte for byte, and indexes, have to be what was acknowledged, through each node; what had no
 response is there as a whole, or is not. In the end all are read, and `pkgrepo verify` reads what the stopped servers
 have.
+
+Beside the writers some of {tasks} tasks work in each round:
+{names}.
+Each knows what has to hold: a block or a revoked token holds for each later read, a stage is published as a whole, a
+moved version is in one of both places, a tag is what it was at some moment of the read. In the end the log of events,
+what is counted, leftovers of a collection, and a catalog that is rebuilt from the readable layout are compared, too,
+and no log has a secret of the run.
 
 A power cut discards all that was not synced to an ext4 disk. System calls fail by strace, in all threads of all
 processes; networks are cut in a network namespace, so that connections end (reset), or nothing arrives any more at
@@ -135,7 +143,15 @@ def merged(file: Path, engine: str, summary: Summary) -> dict[str, Summary]:
 def page(summaries: Mapping[str, Summary], writers: int) -> str:
     """The page of the book, in Markdown, with a part for each engine that has a summary."""
     parts = [_part(ENGINES[name].about, each) for name, each in sorted(summaries.items(), reverse=True)]
-    return PAGE.format(engines="".join(parts), writers=writers, formats=len(REPOSITORIES), sample=SAMPLE)
+    names = ", ".join(sorted(each.name for each in TASKS))
+    return PAGE.format(
+        engines="".join(parts),
+        writers=writers,
+        formats=len(REPOSITORIES),
+        sample=SAMPLE,
+        tasks=len(TASKS),
+        names=names,
+    )
 
 
 def _part(about: str, of: Summary) -> str:
