@@ -17,7 +17,7 @@ from .blobs import BlobMachine
 from .contents import ContentMachine
 
 STEPS = 40
-EXAMPLES = 20  # of one call
+EXAMPLES = 3  # of one call, so that a short run ends in time
 
 Machines = Mapping[str, type[RuleBasedStateMachine]]
 
