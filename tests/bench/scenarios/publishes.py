@@ -11,6 +11,7 @@ from attrs import evolve
 
 from tests.bench.arena import GROWTH, P50, P99, Arena, Goal, Metric, Scenario, Trial
 from tests.bench.clients.load import LoadFailed, Post, Target, get, post_all
+from tests.bench.contestants.bare import Bare
 from tests.bench.contestants.container import ImageRegistry, PkgrepoImages
 from tests.bench.contestants.maven import MavenServer, PkgrepoMaven
 from tests.bench.contestants.npm import NodeRegistry, PkgrepoNpm
@@ -119,6 +120,8 @@ def _publishing(kind: str, make: Make) -> Callable[[Arena, str], Trial]:
 
 def _scenario(kind: str, what: str, make: Make, ours: str, peers: Sequence[str] = ()) -> Scenario:
     against = [Goal(PUBLISHES, "at least", 1.2, "nora")] if "nora" in peers else []
+    if Bare.name in peers:
+        against.append(Goal(CPU_MS, "at most", 1.5, Bare.name))
     return Scenario(
         name=f"publish-{kind}",
         about=f"publishes of {what}, by {CLIENTS} clients",
@@ -131,9 +134,9 @@ def _scenario(kind: str, what: str, make: Make, ours: str, peers: Sequence[str] 
 
 
 SCENARIOS: tuple[Scenario, ...] = (
-    _scenario("npm", "npm packages of 9 KB", node_package, PkgrepoNpm.name, ("verdaccio", "verdaccio-jwt", "nora")),
+    _scenario("npm", "npm packages of 9 KB", node_package, PkgrepoNpm.name, ("verdaccio", "verdaccio-jwt", "nora", Bare.name)),
     _scenario("python", "wheels of 9 KB", wheel, PkgrepoPython.name, ("pypiserver", "devpi", "nora")),
-    _scenario("maven", "jars of 9 KB (nginx does not fsync)", jar, PkgrepoMaven.name, ("nginx-dav", "nora")),
+    _scenario("maven", "jars of 9 KB (nginx does not fsync)", jar, PkgrepoMaven.name, ("nginx-dav", "nora", Bare.name)),
     _scenario("gems", "gems of 9 KB", gem, PkgrepoGems.name),
     _scenario("conda", "small conda packages", conda_package, PkgrepoChannel.name),
     *(
@@ -142,7 +145,7 @@ SCENARIOS: tuple[Scenario, ...] = (
             (CARGO, "crates", ("nora",)),
             (GO, "Go modules", ()),
             (HELM, "charts", ()),
-            (RAW, "plain files (nginx does not fsync)", ("nginx-dav", "nora")),
+            (RAW, "plain files (nginx does not fsync)", ("nginx-dav", "nora", Bare.name)),
         )
     ),
     _scenario(

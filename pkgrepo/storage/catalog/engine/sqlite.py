@@ -28,6 +28,7 @@ from pkgrepo.storage.catalog.engine.connections import (
 )
 from pkgrepo.storage.catalog.engine.generation import CommitCount, Generation, GenerationPin, WriteLock
 from pkgrepo.storage.catalog.engine.schema import Schema, load_schema, upgrade
+from pkgrepo.storage.catalog.engine.snapshots import Snapshots, source_of
 from pkgrepo.storage.catalog.engine.writer import SqliteBatches
 
 # Of all tables (0x10000) that changed much (0x02), from some rows of each (0x10): 0.4 s of processor time for 1,000,000
@@ -115,6 +116,7 @@ class SqliteCatalog:
         self._commits: CommitCount | None = None
         self._generation: Generation | None = None
         self._pin = GenerationPin(self._read_generation)
+        self._snapshots = Snapshots()
         self._reserve = DiskReserve(path)
 
     async def start(self) -> None:
@@ -172,14 +174,15 @@ class SqliteCatalog:
     def peek(self, query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a query of a few indexed look-ups now, in the calling (reactor) thread; never ``NOT_NOW``."""
         try:
-            with self._reading() as reader:
-                return query(reader, *args, **kwargs)
+            return self._snapshots.run(
+                self._reading(), source_of(query), lambda reader: query(reader, *args, **kwargs)
+            )
         except STORAGE_ERRORS as error:
             raise explain(error) from error
 
     def scan(self, query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
         """Run a longer query on a reader thread."""
-        return self._scanners(self._scan, lambda reader: query(reader, *args, **kwargs))
+        return self._scanners(self._scan, source_of(query), lambda reader: query(reader, *args, **kwargs))
 
     def write(
         self, command: Callable[Concatenate[Transaction, P], T], /, *args: P.args, **kwargs: P.kwargs
@@ -251,12 +254,11 @@ class SqliteCatalog:
         for each in self._path.parent.glob(f"{self._path.name}*"):
             tighten(each)
 
-    def _scan(self, query: Callable[[Reader], T]) -> T:
+    def _scan(self, code: object, query: Callable[[Reader], T]) -> T:
         try:
             reader = self._idle_reader()
             try:
-                with reader:
-                    return query(reader)
+                return self._snapshots.run(reader, code, query)
             finally:
                 self._idle.append(reader)
         except STORAGE_ERRORS as error:

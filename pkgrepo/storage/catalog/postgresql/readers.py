@@ -12,9 +12,10 @@ from twisted.internet.interfaces import IReactorFromThreads
 from pkgrepo.concurrency.pools import Pool
 from pkgrepo.interfaces import Reader
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
+from pkgrepo.storage.catalog.engine.snapshots import Snapshots, source_of
 from pkgrepo.storage.catalog.postgresql.schema import is_empty
 from pkgrepo.storage.catalog.postgresql.sessions import SERVER_ERRORS, Address, first_line, open_reader
-from pkgrepo.storage.catalog.postgresql.transactions import PostgresReader, Snapshots, source_of
+from pkgrepo.storage.catalog.postgresql.transactions import PostgresReader
 
 T = TypeVar("T")
 

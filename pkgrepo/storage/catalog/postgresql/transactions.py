@@ -5,25 +5,23 @@ Each trip to the server takes longer than most statements, and while a command r
 transaction. So two kinds of trips are saved:
 
 - statements without a result wait for the next one that has one, and travel with it in one pipeline
-- a query of one statement has a snapshot without BEGIN and ROLLBACK, see L{Snapshots}
+- a query of one statement has a snapshot without BEGIN and ROLLBACK, see ``snapshots``
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache, partial
+from collections.abc import Sequence
+from functools import cache
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self
 
 from psycopg import RawCursor
 from psycopg.pq import TransactionStatus
 
-from pkgrepo.interfaces import Reader, Row, Value
+from pkgrepo.interfaces import Row, Value
 from pkgrepo.storage.catalog.engine.dialect import to_postgresql
 
 from .sessions import Session
-
-T = TypeVar("T")
 
 _translated = cache(to_postgresql)  # the statements of the program, which are constants
 
@@ -72,60 +70,6 @@ def _is_prepared(text: str) -> bool | None:
     one that a few rows in a hundred match, and may read all of a table for a word that one row has.
     """
     return False if "LIKE" in text else None
-
-
-class AnotherStatement(BaseException):
-    """A query that was run without a transaction needs one; not for its own handlers of exceptions."""
-
-
-class OneStatement:
-    """A ``Reader`` for a query of one statement, without a transaction. :raises AnotherStatement: it runs more"""
-
-    def __init__(self, reader: PostgresReader) -> None:
-        self._reader: PostgresReader | None = reader
-
-    def one(self, sql: str, parameters: Sequence[Value] = ()) -> Row | None:
-        """Return the first row, or None."""
-        return self._only().one(sql, parameters)
-
-    def all(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
-        """Return all rows."""
-        return self._only().all(sql, parameters)
-
-    def _only(self) -> PostgresReader:
-        reader, self._reader = self._reader, None
-        if reader is None:
-            raise AnotherStatement
-        return reader
-
-
-class Snapshots:
-    """
-    Runs each query in one snapshot, and learns which ones need a transaction for that.
-
-    A function is run without one at first. At its second statement it is abandoned, and run again in a transaction, as
-    it is from then on. ``code`` stands for the function: what is defined once in the source has one.
-    """
-
-    def __init__(self) -> None:
-        self._longer: set[object] = set()
-
-    def run(self, reader: PostgresReader, code: object, query: Callable[[Reader], T]) -> T:
-        """Run a query."""
-        if code not in self._longer:
-            try:
-                return query(OneStatement(reader))
-            except AnotherStatement:
-                self._longer.add(code)
-        with reader:
-            return query(reader)
-
-
-def source_of(query: Callable[..., object]) -> object:
-    """What stands in the source for a function, and for all closures and partial calls that are made of it."""
-    while isinstance(query, partial):
-        query = query.func
-    return getattr(query, "__code__", type(query))
 
 
 class PostgresTransaction(PostgresReader):

@@ -1,21 +1,19 @@
 """Trips to the server: which statements travel together, and whose error is whose."""
 
 import re
-from functools import partial
 
 import psycopg
 import pytest
 from psycopg.pq import Trace
 
 from pkgrepo.errors import Invalid
+from pkgrepo.storage.catalog.engine.snapshots import Snapshots
 from pkgrepo.storage.catalog.postgresql import Address, sessions
 from pkgrepo.storage.catalog.postgresql.batches import BEGIN, commit
 from pkgrepo.storage.catalog.postgresql.transactions import (
     MOST_WAITING,
     PostgresReader,
     PostgresTransaction,
-    Snapshots,
-    source_of,
 )
 
 PUT = "INSERT INTO setting (key, value) VALUES (?, '')"
@@ -146,12 +144,3 @@ def test_a_longer_query_runs_again_in_a_transaction_and_from_then_on_at_once(ses
     assert (trips(), len(runs)) == (5, 2)  # one in vain, BEGIN, two, ROLLBACK
     snapshots.run(reader, "longer", longer)
     assert (trips(), len(runs)) == (4, 3)
-
-
-def test_what_is_learnt_of_a_function_is_kept_once_however_it_is_called():
-    def query(wanted):
-        return lambda reader: keys(reader) == wanted
-
-    assert source_of(query([])) is source_of(query(["trip"])) is not source_of(keys)
-    assert source_of(partial(partial(keys), derived=True)) is source_of(keys) is keys.__code__
-    assert source_of("{}".format) is source_of("".format)
