@@ -166,6 +166,7 @@ class Assembly:
         exclusive = ExclusiveServices(self._database_dir / LEASE, reactor, core.nodes)
         for service in (
             core.follower,
+            core.descriptions,
             self._proxies.upkeep(),
             replication,
             self._events.sender,
@@ -280,7 +281,7 @@ class Assembly:
         if core.relay is None:
             return []
         every_s = WATCH_S if core.nodes is None else WATCH_NODES_S
-        return [CommitWatch(core.catalog, core.follower, self._reactor, every_s)]
+        return [CommitWatch(core.catalog, core.follow, self._reactor, every_s)]
 
     def _services(self, identification: Identification, proxies: ProxyParts) -> Services:
         core, config = self.core, self._config
@@ -295,6 +296,7 @@ class Assembly:
             response_cache=ResponseCache(core.catalog, core.clock, self.site.repeats.clear),
             downloads=core.downloads,
             searches=SearchIndexCache(core.catalog, core.clock, self._reactor),
+            descriptions=core.descriptions,
             accounts=identification.accounts,
             images=core.images,
             proxy=proxies.serving(),

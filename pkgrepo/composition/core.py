@@ -39,12 +39,13 @@ from pkgrepo.gateway.format import Format, FormatFacts, LateFormat
 from pkgrepo.gateway.image_addresses import ImageAddresses
 from pkgrepo.gateway.publishing.stages import held_opening
 from pkgrepo.interfaces import IBlobStore
-from pkgrepo.model import Storage
+from pkgrepo.model import Repository, Storage
 from pkgrepo.process.workers.peers import NoPeers, Peers
 from pkgrepo.repositories.addresses import AddressTable
 from pkgrepo.repositories.advisories.known import KnownAdvisories
 from pkgrepo.repositories.companions import Companions
 from pkgrepo.repositories.context import MaintenanceContext
+from pkgrepo.repositories.descriptions import Descriptions
 from pkgrepo.repositories.downloads import DownloadRecorder
 from pkgrepo.repositories.integrity import FirstReads
 from pkgrepo.repositories.layout.follower import LayoutFollower
@@ -212,10 +213,11 @@ class Core:
         self.mender = Mender(self.context, partial(backed_up, config, self.pools))
         self.first_reads = FirstReads(self.pools, self.mender.told)
         self.follower = LayoutFollower(self.context)
+        self.descriptions = Descriptions(self.catalog, reactor)
         self.relay = (
-            None if isinstance(self.peers, NoPeers) else ChangeRelay(self.follower, self.registry, self.peers, reactor)
+            None if isinstance(self.peers, NoPeers) else ChangeRelay(self.follow, self.registry, self.peers, reactor)
         )
-        self.on_change: ChangeListener = self.follower.notify if self.relay is None else self.relay.notify
+        self.on_change: ChangeListener = self.follow if self.relay is None else self.relay.notify
         self.batch_delay = BatchDelay(reactor, config.proxy.store_delay_s, MOST_WAITING, MOST_WAITING_BYTES)
         self.content = ContentWriter(
             catalog=self.catalog,
@@ -247,6 +249,11 @@ class Core:
 
     def _format_loaded(self, format_: Format) -> None:
         self.reactor.callFromThread(lambda: self.on_format(format_))
+
+    def follow(self, repository: Repository | None = None) -> None:
+        """Have the events followed that may have come: for the readable layout, and for what searches know."""
+        self.follower.notify(repository)
+        self.descriptions.notify()
 
     async def start(self) -> None:
         """Open the catalog. :raises PkgrepoError: it cannot be used, or a setting of a format is invalid"""

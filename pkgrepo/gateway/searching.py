@@ -172,7 +172,10 @@ async def _search_here(context: Context[object], request: Request, text: str, si
     members = resolver.flat_members(repository)
     active = [each.id for each in members if each.active]
     async with services.searches.semaphore.hold(networks_of(request.client_address)):
-        hits: Sequence[Place] = await catalog.scan(find_hits, active, text.lower().split()[:MOST_WORDS], MOST_FOUND)
+        described = await services.descriptions.current()
+        hits: Sequence[Place] = await catalog.scan(
+            find_hits, described, active, text.lower().split()[:MOST_WORDS], MOST_FOUND
+        )
     found: dict[str, int] = {}
     for member in members:
         keys = [key for owner, key in hits if owner == member.id and key not in found]

@@ -31,6 +31,7 @@ from pkgrepo.proxy.transfers.running import Transfers
 from pkgrepo.proxy.upstream.instances import Upstreams
 from pkgrepo.repositories.advisories.known import KnownAdvisories
 from pkgrepo.repositories.clock import Clock
+from pkgrepo.repositories.descriptions import Descriptions
 from pkgrepo.repositories.downloads import CacheCounters, DownloadRecorder
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.publish.content import ContentWriter
@@ -76,6 +77,7 @@ class Services:
     response_cache: ResponseCache
     downloads: DownloadRecorder
     searches: SearchIndexCache
+    descriptions: Descriptions
     accounts: Accounts
     images: ImageAddresses
     proxy: Proxying

@@ -8,6 +8,7 @@ them that also has the right to the work of all; see L{pkgrepo.storage.catalog.p
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +21,6 @@ from pkgrepo.concurrency.services import MultiService, Service
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import Repository
 from pkgrepo.process.workers.peers import Peers, Topic
-from pkgrepo.repositories.layout.follower import LayoutFollower
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.process_lock import Lease
 
@@ -34,6 +34,8 @@ RELAY_S: Final = 0.2  # seconds in which changes are collected before other proc
 CHANGED: Final = Topic("layout", list[int])  # ids of repositories
 
 log = Logger()
+
+Follow = Callable[[Repository | None], None]  # has events followed that may have come; None: of any repository
 
 
 class ExclusiveServices(Service):
@@ -96,14 +98,12 @@ class ExclusiveServices(Service):
 
 
 class CommitWatch(Service):
-    """Has the follower of the readable layout look, every ``every_s`` seconds, for commits of which it was not told."""
+    """Has those who follow events look, every ``every_s`` seconds, for commits of which they were not told."""
 
-    def __init__(
-        self, catalog: ICatalog, follower: LayoutFollower, reactor: IReactorTime, every_s: float = WATCH_S
-    ) -> None:
+    def __init__(self, catalog: ICatalog, follow: Follow, reactor: IReactorTime, every_s: float = WATCH_S) -> None:
         self._every_s = every_s
         self._catalog = catalog
-        self._follower = follower
+        self._follow = follow
         self._seen: int | None = None
         self._looking = LoopingCall(self._look)
         self._looking.clock = reactor
@@ -122,14 +122,14 @@ class CommitWatch(Service):
         generation = self._catalog.generation()
         if generation != self._seen:
             self._seen = generation
-            self._follower.notify()
+            self._follow(None)
 
 
 class ChangeRelay(Service):
-    """Tells the follower of the readable layout about changes, in the process in which it runs."""
+    """Tells those who follow events about changes, in the process in which they run."""
 
-    def __init__(self, follower: LayoutFollower, registry: Registry, peers: Peers, reactor: IReactorTime) -> None:
-        self._follower = follower
+    def __init__(self, follow: Follow, registry: Registry, peers: Peers, reactor: IReactorTime) -> None:
+        self._follow = follow
         self._registry = registry
         self._peers = peers
         self._reactor = reactor
@@ -146,7 +146,7 @@ class ChangeRelay(Service):
 
     def notify(self, repository: Repository) -> None:
         """Note a change of this process."""
-        self._follower.notify(repository)
+        self._follow(repository)
         self._changed.add(repository.id)
         if self._sending is None:
             self._sending = self._reactor.callLater(RELAY_S, self._send)
@@ -158,4 +158,4 @@ class ChangeRelay(Service):
 
     def _receive(self, changed: list[int]) -> None:
         for each in changed:
-            self._follower.notify(self._registry.find_id(each))
+            self._follow(self._registry.find_id(each))

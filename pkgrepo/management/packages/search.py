@@ -26,6 +26,7 @@ from pkgrepo.model.advisories import SEVERITIES
 from pkgrepo.storage.catalog.advisories import severities_of_packages, vulnerable_packages
 from pkgrepo.storage.catalog.packages import dependencies
 from pkgrepo.storage.catalog.packages.dependencies import spelling_of
+from pkgrepo.storage.catalog.packages.described import Described
 from pkgrepo.storage.catalog.packages.events import Event, last_published
 from pkgrepo.storage.catalog.packages.facts import NONE, Facts, facts_of
 from pkgrepo.storage.catalog.packages.search.words import find_hits
@@ -155,12 +156,16 @@ async def find_packages(call: Call) -> Hits:
     places = await known_places(call, repositories.values())
     if chosen.vulnerable and not places:
         raise Refusal(503, "nothing is known of vulnerabilities of these packages: see the advisories of the server")
-    find = partial(_find_vulnerable, places, words) if chosen.vulnerable else partial(_find_named, words, derived)
+    described = await call.services.shared.descriptions.current()
+    if chosen.vulnerable:
+        find = partial(_find_vulnerable, described, places, words)
+    else:
+        find = partial(_find_named, described, words, derived)
     hits, more = await _hits(call, repositories, find, MOST_COUNTED if counts else limit)
     if counts:
-        result = await call.catalog.scan(_count, repositories, places, hits, more, limit, chosen)
+        result = await call.catalog.scan(_count, described, repositories, places, hits, more, limit, chosen)
     else:
-        result = await call.catalog.scan(_show, places, hits, more)
+        result = await call.catalog.scan(_show, described, places, hits, more)
     return _record(result, repositories, facets=call.flag("facets"))
 
 
@@ -171,7 +176,8 @@ async def list_activity(call: Call) -> Hits:
     limit = call.integer("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
     places = await known_places(call, repositories.values())
     hits, more = await _hits(call, repositories, partial(_find_changed, derived), limit)
-    result = await call.catalog.scan(_show, places, hits, more)
+    described = await call.services.shared.descriptions.current()
+    result = await call.catalog.scan(_show, described, places, hits, more)
     return _record(result, repositories, facets=False)
 
 
@@ -206,19 +212,28 @@ def _find_changed(derived: bool, r: Reader, owners: Sequence[int], limit: int) -
     return last_changed_packages(r, owners, limit, derived=derived)
 
 
-def _find_named(words: Sequence[str], derived: bool, r: Reader, owners: Sequence[int], limit: int) -> Hitlist:
-    return find_hits(r, owners, words, limit, derived=derived)
+def _find_named(
+    described: Described, words: Sequence[str], derived: bool, r: Reader, owners: Sequence[int], limit: int
+) -> Hitlist:
+    return find_hits(r, described, owners, words, limit, derived=derived)
 
 
-def _show(r: Reader, places: Places, hits: Hitlist, more: bool) -> Result:
-    return Result(summaries_of(r, hits), more, facts_of(r, hits), _known_of(r, places, hits))
+def _show(r: Reader, described: Described, places: Places, hits: Hitlist, more: bool) -> Result:
+    return Result(summaries_of(r, hits), more, facts_of(r, described, hits), _known_of(r, places, hits))
 
 
 def _count(
-    r: Reader, repositories: Visible, places: Places, hits: Hitlist, more: bool, limit: int, chosen: Chosen
+    r: Reader,
+    described: Described,
+    repositories: Visible,
+    places: Places,
+    hits: Hitlist,
+    more: bool,
+    limit: int,
+    chosen: Chosen,
 ) -> Result:
     """The hits that are as chosen, and the counts of their values."""
-    facts = facts_of(r, hits)
+    facts = facts_of(r, described, hits)
     known = _known_of(r, places, list(facts))
     kept = [each for each in hits if each in facts and chosen.fits(repositories[each[0]], facts[each], known.get(each))]
     owners = [repositories[owner] for owner, _ in kept]
@@ -238,14 +253,16 @@ def _count(
     return Result(summaries_of(r, kept[:limit]), len(kept) > limit or more, facts, known, facets)
 
 
-def _find_vulnerable(places: Places, words: Sequence[str], r: Reader, owners: Sequence[int], limit: int) -> Hitlist:
+def _find_vulnerable(
+    described: Described, places: Places, words: Sequence[str], r: Reader, owners: Sequence[int], limit: int
+) -> Hitlist:
     """The packages with known vulnerabilities whose name or summary has all words."""
     every = vulnerable_packages(
         r, [(owner, places[owner].ecosystem) for owner in owners if owner in places], MOST_SEARCHED
     )
     if not words:
         return every[:limit]
-    facts = facts_of(r, every)
+    facts = facts_of(r, described, every)
     texts = {each: f"{each[1]} {facts.get(each, NONE).summary}".lower() for each in every}
     return [each for each in every if all(word in texts[each] for word in words)][:limit]
 
@@ -310,7 +327,8 @@ async def list_dependents(call: Call) -> Page[DependentRecord]:
     own = call.repository.format
     fitting = [each for each in call.registry.all() if each.active and each.format == own and each.stage is None]
     visible = {each.id: each for each in await call.services.callers.authorizer.visible(call.identity, fitting)}
-    place = spelling_of(package.key), sorted(visible)
+    described = await call.services.shared.descriptions.current()
+    place = described, spelling_of(package.key), sorted(visible)
     found = await call.page(
         dependencies.list_dependents,
         *place,

@@ -17,7 +17,7 @@ from pkgrepo.model import Actor, File, Package, Repository, RepositoryType, Vers
 from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.publish.index import Change, Indexer, PackageIndex, VersionsIndexer
 from pkgrepo.repositories.publish.trash import keep_files, keep_versions
-from pkgrepo.storage.catalog.packages import events, files, packages, tags, text_index, versions
+from pkgrepo.storage.catalog.packages import events, files, packages, tags, versions
 from pkgrepo.storage.catalog.packages.versions import VersionRow
 from pkgrepo.storage.catalog.server import repositories
 from pkgrepo.storage.catalog.server.quotas import Usage
@@ -134,7 +134,6 @@ def _set_state(
     version = evolve(version, state=state, reason=reason)
     package = bump_package_serial(tx, repository, package, now_ms)
     indexer(PackageIndex(tx, package, now_ms), Change(version=version))
-    text_index.put_about(tx, package.id, package.name, version)
     append_package_event(tx, package, _KINDS[state], {"reason": reason}, actor, now_ms, version=version)
     return version
 
@@ -155,7 +154,6 @@ def set_version_states(
     versions.set_states(tx, rows)
     package = bump_package_serial(tx, repository, package, now_ms)
     indexer(PackageIndex(tx, package, now_ms), rows)
-    text_index.put_about(tx, package.id, package.name)
     happened = [(row, _KINDS[row.state], {"reason": row.reason}) for row in rows]
     versions.append_events(tx, package, happened, actor, now_ms)
 
@@ -207,8 +205,6 @@ def remove_files(
     indexer(PackageIndex(tx, package, now_ms), Change(version=version, removed=tuple(doomed), last=last))
     if last:
         _remove_package(tx, repository, package)
-    else:
-        text_index.put_about(tx, package.id, package.name)
     return [file.path for file in doomed]
 
 
@@ -250,7 +246,6 @@ def remove_versions(
     else:
         versions.remove_versions(tx, rows)
         indexer(PackageIndex(tx, package, now_ms), rows)
-        text_index.put_about(tx, package.id, package.name)
 
 
 def remove_package(

@@ -16,7 +16,6 @@ write          the repository's serial and usage, packages, versions, files, the
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -29,7 +28,7 @@ from pkgrepo.model import BlobInfo, File, NewFile, Package, Repository, Reposito
 from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.publish.owner_quotas import Added, check_owner_quotas
 from pkgrepo.storage.catalog.blobs import blobs
-from pkgrepo.storage.catalog.packages import events, files, packages, release_batches, text_index, versions
+from pkgrepo.storage.catalog.packages import events, files, packages, release_batches, versions
 from pkgrepo.storage.catalog.packages.release_batches import NewPackage, NewVersion, PlacedFile
 from pkgrepo.storage.catalog.server import repositories
 from pkgrepo.storage.catalog.server.quotas import Usage
@@ -310,7 +309,6 @@ def _write(
     before = set(existing)
     _write_versions(tx, changed, known, existing, actor, now_ms)
     _write_files(tx, repository, changed, known, existing, actor, now_ms)
-    releases_of = Counter(each.release.package_key for each in changed)
     happened: list[events.NewEvent] = []
     for each in changed:
         release = each.release
@@ -323,8 +321,6 @@ def _write(
         whole = tuple(sorted(each.files, key=_path)) if len(changed) == 1 and at not in before else None
         index = PackageIndex(tx, package, now_ms)
         indexer(index, Change(version=version, added=each.files, removed=tuple(each.removed), files=whole))
-        only = release.package_key in new_packages and releases_of[release.package_key] == 1
-        text_index.put_about(tx, package.id, package.name, version, new=only)
         happened.append(_event(repository, each, package, version))
     events.append_events(tx, happened, actor, now_ms)
     if limited:

@@ -134,7 +134,9 @@ def _scenario(kind: str, what: str, make: Make, ours: str, peers: Sequence[str] 
 
 
 SCENARIOS: tuple[Scenario, ...] = (
-    _scenario("npm", "npm packages of 9 KB", node_package, PkgrepoNpm.name, ("verdaccio", "verdaccio-jwt", "nora", Bare.name)),
+    _scenario(
+        "npm", "npm packages of 9 KB", node_package, PkgrepoNpm.name, ("verdaccio", "verdaccio-jwt", "nora", Bare.name)
+    ),
     _scenario("python", "wheels of 9 KB", wheel, PkgrepoPython.name, ("pypiserver", "devpi", "nora")),
     _scenario("maven", "jars of 9 KB (nginx does not fsync)", jar, PkgrepoMaven.name, ("nginx-dav", "nora", Bare.name)),
     _scenario("gems", "gems of 9 KB", gem, PkgrepoGems.name),

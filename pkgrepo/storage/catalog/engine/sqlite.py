@@ -174,15 +174,13 @@ class SqliteCatalog:
     def peek(self, query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a query of a few indexed look-ups now, in the calling (reactor) thread; never ``NOT_NOW``."""
         try:
-            return self._snapshots.run(
-                self._reading(), source_of(query), lambda reader: query(reader, *args, **kwargs)
-            )
+            return self._snapshots.run(self._reading(), source_of(query), lambda reader: query(reader, *args, **kwargs))
         except STORAGE_ERRORS as error:
             raise explain(error) from error
 
     def scan(self, query: Callable[Concatenate[Reader, P], T], /, *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
         """Run a longer query on a reader thread."""
-        return self._scanners(self._scan, source_of(query), lambda reader: query(reader, *args, **kwargs))
+        return self._scanners(self._scan, lambda reader: query(reader, *args, **kwargs))
 
     def write(
         self, command: Callable[Concatenate[Transaction, P], T], /, *args: P.args, **kwargs: P.kwargs
@@ -254,11 +252,12 @@ class SqliteCatalog:
         for each in self._path.parent.glob(f"{self._path.name}*"):
             tighten(each)
 
-    def _scan(self, code: object, query: Callable[[Reader], T]) -> T:
+    def _scan(self, query: Callable[[Reader], T]) -> T:
         try:
             reader = self._idle_reader()
             try:
-                return self._snapshots.run(reader, code, query)
+                with reader:
+                    return query(reader)
             finally:
                 self._idle.append(reader)
         except STORAGE_ERRORS as error:

@@ -2,9 +2,8 @@
 What packages need: the dependencies that versions declare, and for each package those of its highest live version.
 
 The table says which packages of the server need one of some name. A row has the name as it is written, and its
-``spelling``, which many names share: the caller compares the names by the rule of the format. It is written in the
-transaction that changes a package, together with the text about it (see L{text_index}); packages of an earlier release
-get their rows when that text is written.
+``spelling``, which many names share: the caller compares the names by the rule of the format. It is written soon after
+a package has changed, together with the text about it (see L{described}).
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.storage.catalog.orders import Order, both_ways
+from pkgrepo.storage.catalog.packages.described import Described
 from pkgrepo.storage.catalog.rows import batches, every, number, placeholders
 
 # Fields with dependencies by name, and what they are for.
@@ -96,14 +96,10 @@ def spelling_of(name: str) -> str:
 _known_spelling: Final = lru_cache(4096)(spelling_of)  # of names of LONGEST characters at most
 
 
-def put_dependencies(tx: Transaction, package_id: int, meta: Mapping[str, Any], *, new: bool = False) -> None:
-    """
-    Bring the rows of a package up to date with the metadata of its highest live version, empty without one.
-
-    A ``new`` package has no rows yet.
-    """
+def put_dependencies(tx: Transaction, package_id: int, meta: Mapping[str, Any]) -> None:
+    """Bring the rows of a package up to date with the metadata of its highest live version, empty without one."""
     rows = dict(_rows(meta))
-    stored = {} if new else _stored(tx, package_id)
+    stored = _stored(tx, package_id)
     if rows == stored:
         return
     if stored:
@@ -133,7 +129,14 @@ def _rows(meta: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], str]]:
 
 
 def list_dependents(
-    r: Reader, spelling: str, repository_ids: Sequence[int], *, after: Sequence[Value] = (), limit: int, order: str
+    r: Reader,
+    _: Described,
+    spelling: str,
+    repository_ids: Sequence[int],
+    *,
+    after: Sequence[Value] = (),
+    limit: int,
+    order: str,
 ) -> list[Dependent]:
     """
     A page of the packages of some repositories that need one of this spelling, in the ``DEPENDENT_ORDER``.
@@ -160,7 +163,7 @@ def list_dependents(
     )
 
 
-def count_dependents(r: Reader, spelling: str, repository_ids: Sequence[int]) -> int:
+def count_dependents(r: Reader, _: Described, spelling: str, repository_ids: Sequence[int]) -> int:
     """The number of packages that ``list_dependents`` returns over all pages."""
     if not repository_ids:
         return 0

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader
+from pkgrepo.storage.catalog.packages.described import Described
 from pkgrepo.storage.catalog.rows import batches, placeholders
 
 
@@ -26,7 +27,7 @@ class Facts:
 NONE = Facts()
 
 
-def facts_of(r: Reader, places: Sequence[tuple[int, str]]) -> dict[tuple[int, str], Facts]:
+def facts_of(r: Reader, _: Described, places: Sequence[tuple[int, str]]) -> dict[tuple[int, str], Facts]:
     """The facts of packages by repository id and key; those that are gone are left out."""
     by_repository: dict[int, list[str]] = {}
     for owner, key in places:

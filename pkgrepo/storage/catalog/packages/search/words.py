@@ -24,6 +24,7 @@ from typing import Final
 from attrs import evolve, frozen
 
 from pkgrepo.interfaces import Reader, Value
+from pkgrepo.storage.catalog.packages.described import Described
 from pkgrepo.storage.catalog.packages.summaries import PackageSummary, own, summaries_of
 from pkgrepo.storage.catalog.packages.text_index import (
     FEW,
@@ -97,6 +98,7 @@ class _Search:
 
 def search_packages(
     r: Reader,
+    described: Described,
     repository_ids: Sequence[int],
     words: Sequence[str],
     limit: int,
@@ -105,11 +107,12 @@ def search_packages(
     sizes: Sizes = SIZES,
 ) -> list[tuple[int, PackageSummary]]:
     """The packages that L{find_hits} finds, as pairs (repository id, summary)."""
-    return summaries_of(r, find_hits(r, repository_ids, words, limit, derived=derived, sizes=sizes))
+    return summaries_of(r, find_hits(r, described, repository_ids, words, limit, derived=derived, sizes=sizes))
 
 
 def find_hits(
     r: Reader,
+    _: Described,
     repository_ids: Sequence[int],
     words: Sequence[str],
     limit: int,

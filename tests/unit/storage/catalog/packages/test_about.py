@@ -10,6 +10,7 @@ import pytest
 from pkgrepo.model import SYSTEM, VersionState
 from pkgrepo.storage.catalog import usage_counts
 from pkgrepo.storage.catalog.packages import packages, text_index, versions
+from pkgrepo.storage.catalog.packages.described import described_so_far
 from pkgrepo.storage.catalog.packages.search.words import SIZES, Sizes, search_packages
 from pkgrepo.storage.catalog.packages.text_index import LONGEST_ABOUT, about_text
 from pkgrepo.storage.catalog.server import repositories
@@ -61,7 +62,8 @@ def search(
 ) -> list[str]:
     """The keys that a search finds."""
     where = [catalog.repository.id] if repository_ids is None else repository_ids
-    return [each.key for _, each in catalog.peek(search_packages, where, words, limit, sizes=sizes)]
+    found = catalog.peek(search_packages, catalog.peek(described_so_far), where, words, limit, sizes=sizes)
+    return [each.key for _, each in found]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +103,7 @@ def test_the_text_is_that_of_the_highest_live_version(catalog: Any) -> None:
     assert search(catalog, "browser") == ["web"]
     version = catalog.peek(versions.find_version, package_id, "2")
     catalog.do(versions.set_state, version.id, VersionState.YANKED, "")
-    catalog.do(text_index.put_about, package_id, "web", version)
+    catalog.do(text_index.put_about, package_id, "web")
     assert (search(catalog, "browser"), search(catalog, "client")) == ([], ["web"])
     catalog.do(packages.remove_package, package_id)
     assert search(catalog, "client") == []

@@ -15,6 +15,7 @@ from pkgrepo.storage.catalog.packages.dependencies import (
     read_dependencies,
     spelling_of,
 )
+from pkgrepo.storage.catalog.packages.described import described_so_far
 from tests.support.admission import admitted
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import add_repository, publish
@@ -45,7 +46,7 @@ def test_requirements_are_read_from_the_metadata_of_every_format(meta: Any, want
 
 def dependents(catalog: MemoryCatalog, name: str, ids: list[int], **page: Any) -> list[tuple[str, str, str]]:
     page = {"limit": 9, "order": DEPENDENT_ORDER.name, **page}
-    found = catalog.peek(list_dependents, spelling_of(name), ids, **page)
+    found = catalog.peek(list_dependents, catalog.peek(described_so_far), spelling_of(name), ids, **page)
     return [(each.package, each.needed.text, each.needed.kind) for each in found]
 
 
@@ -61,11 +62,11 @@ def test_packages_that_need_a_name_are_found_a_page_at_a_time() -> None:
     assert dependents(catalog, "left-pad", both)[:4] == rows * 2
     assert dependents(catalog, "left-pad", [two.id])[:2] == rows
     assert dependents(catalog, "left-pad", []) == dependents(catalog, "pad", both) == []
-    first = catalog.peek(list_dependents, "left-pad", both, limit=3, order="name")
+    first = catalog.peek(list_dependents, catalog.peek(described_so_far), "left-pad", both, limit=3, order="name")
     rest = dependents(catalog, "left-pad", both, after=DEPENDENT_ORDER.position(first[-1]))
     assert [name for name, _, _ in rest] == ["a", "b", "b", "c", "c"]
-    assert catalog.peek(count_dependents, "left-pad", both) == 8
-    assert catalog.peek(count_dependents, "left-pad", []) == 0
+    assert catalog.peek(count_dependents, catalog.peek(described_so_far), "left-pad", both) == 8
+    assert catalog.peek(count_dependents, catalog.peek(described_so_far), "left-pad", []) == 0
 
 
 def test_what_the_highest_live_version_no_longer_needs_is_forgotten() -> None:
@@ -92,6 +93,7 @@ def test_a_package_that_comes_with_two_versions_needs_what_the_higher_one_does()
     needed = {"1": {"old": "1"}, "3": many, "2": {"x": "1"}}
     releases = [release(version, each) for version, each in needed.items()]
     catalog.do(publish_releases, repository, releases, admitted(repository), no_documents, 2)
+    catalog.do(text_index.describe_packages)
     found = {name: len(dependents(catalog, name, [repository.id])) for name in ("old", "x", "d0", "d249")}
     assert found == {"old": 0, "x": 0, "d0": 1, "d249": 1}
 
@@ -100,4 +102,5 @@ def test_a_new_package_needs_what_its_only_version_does() -> None:
     catalog = MemoryCatalog()
     repository = catalog.do(add_repository)
     catalog.do(publish_releases, repository, [release("1", {"x": "1"})], admitted(repository), no_documents, 2)
+    catalog.do(text_index.describe_packages)
     assert len(dependents(catalog, "x", [repository.id])) == 1

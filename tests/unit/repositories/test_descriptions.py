@@ -1,0 +1,146 @@
+"""What searches know of packages follows the events of the catalog, and no answer is behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from twisted.internet.defer import Deferred, fail
+from twisted.internet.task import Clock
+
+from pkgrepo.errors import StorageFailed, StorageFull
+from pkgrepo.model import SYSTEM, Repository
+from pkgrepo.repositories.descriptions import DELAY_S, Descriptions
+from pkgrepo.storage.catalog.packages import events, packages
+from pkgrepo.storage.catalog.packages.described import count_undescribed, described_so_far, find_described
+from pkgrepo.storage.catalog.packages.facts import facts_of
+from pkgrepo.storage.catalog.packages.text_index import EVENTS, describe_packages
+from tests.support.catalog import MemoryCatalog
+from tests.support.catalogs import NOW, add_repository, ensure_version
+from tests.support.repositories import now
+
+
+class World:
+    """A catalog, and what follows its events."""
+
+    def __init__(self) -> None:
+        self.catalog = MemoryCatalog()
+        self.repository: Repository = self.catalog.do(add_repository)
+        self.clock = Clock()
+        self.descriptions = Descriptions(self.catalog, self.clock)
+
+    def publish(self, key: str, summary: str, version: str = "1") -> None:
+        """A version of a package with its event."""
+
+        def command(tx: Any) -> None:
+            at = self.repository.id
+            package, _ = packages.ensure_package(tx, at, key=key, name=key, serial=1, now_ms=NOW)
+            about = {"text": version, "sort": version.encode(), "meta": {"summary": summary}}
+            ensure_version(tx, package.id, key=version, publisher=SYSTEM, now_ms=NOW, **about)
+            self.tell(tx, package.id, key)
+
+        self.catalog.do(command)
+
+    def tell(self, tx: Any, package_id: int | None, key: str) -> None:
+        new = [events.NewEvent(self.repository.id, package_id, key, "", "published", {})]
+        events.append_events(tx, new, SYSTEM, NOW)
+
+    def summaries(self, *keys: str) -> dict[str, str]:
+        """What the catalog says of packages at this moment."""
+        places = [(self.repository.id, key) for key in keys]
+        found = self.catalog.peek(facts_of, described_so_far(self.catalog.tx), places)
+        return {key: facts.summary for (_, key), facts in found.items()}
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    world = World()
+    yield world
+    if world.descriptions.running:
+        world.descriptions.stopService()
+    assert not world.clock.getDelayedCalls()
+
+
+def test_who_asks_gets_all_that_was_published_before(world: World) -> None:
+    world.publish("demo", "A demo")
+    assert world.summaries("demo") == {"demo": ""}
+    assert world.catalog.peek(find_described) is None
+    assert world.catalog.peek(count_undescribed) == 1
+    described = now(world.descriptions.current())
+    assert described == world.catalog.peek(find_described)
+    assert world.summaries("demo") == {"demo": "A demo"}
+    world.publish("demo", "Another one", "2")
+    world.publish("other", "Something else")
+    assert now(world.descriptions.current()).seq == described.seq + 2
+    assert world.summaries("demo", "other") == {"demo": "Another one", "other": "Something else"}
+    assert world.catalog.peek(count_undescribed) == 0
+
+
+def test_changes_of_a_moment_are_followed_together_soon_after_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = list[object]()
+    write = world.catalog.write
+    monkeypatch.setattr(
+        world.catalog, "write", lambda command, *args: [written.append(command), write(command, *args)][1]
+    )
+    world.publish("before", "Before the start")
+    world.descriptions.notify()  # which is not running
+    assert not world.clock.getDelayedCalls()
+    world.descriptions.startService()
+    for key in ("a", "b", "c"):
+        world.publish(key, f"It is {key}")
+        world.descriptions.notify(world.repository)
+    assert written == []
+    world.clock.advance(DELAY_S)
+    assert world.summaries("a", "c", "before") == {"a": "It is a", "c": "It is c", "before": "Before the start"}
+    assert written == [describe_packages]
+    world.descriptions.notify()
+    world.clock.advance(DELAY_S)
+    assert written == [describe_packages]  # nothing has happened
+
+
+def test_many_events_take_several_transactions(world: World) -> None:
+    for number in range(EVENTS + 1):
+        world.publish(f"p{number}", f"Package {number}")
+    assert world.catalog.do(describe_packages) is None
+    assert world.summaries("p0", f"p{EVENTS}") == {"p0": "Package 0", f"p{EVENTS}": ""}
+    now(world.descriptions.current())
+    assert world.summaries(f"p{EVENTS}") == {f"p{EVENTS}": f"Package {EVENTS}"}
+
+
+def test_events_of_packages_that_are_gone_and_of_no_package_are_passed(world: World) -> None:
+    world.publish("gone", "Soon gone")
+    package = world.catalog.peek(packages.find_package, world.repository.id, "gone")
+    assert package is not None
+    world.catalog.do(packages.remove_package, package.id)
+    world.catalog.do(lambda tx: world.tell(tx, None, ""))
+    world.publish("here", "Still here")
+    now(world.descriptions.current())
+    assert world.summaries("gone", "here") == {"here": "Still here"}
+    assert world.catalog.peek(count_undescribed) == 0
+
+
+@pytest.mark.parametrize("error", [StorageFull("catalog"), StorageFailed("catalog")], ids=["full", "failed"])
+def test_where_nothing_can_be_written_a_full_disk_alone_leaves_what_was_known(
+    world: World, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    world.publish("demo", "A demo")
+    now(world.descriptions.current())
+    world.publish("demo", "Another one", "2")
+
+    def write(*_: object) -> Deferred[None]:
+        return fail(error)
+
+    monkeypatch.setattr(world.catalog, "write", write)
+    if isinstance(error, StorageFull):
+        assert now(world.descriptions.current()) == described_so_far(world.catalog.tx)
+        assert world.summaries("demo") == {"demo": "A demo"}
+    else:
+        with pytest.raises(StorageFailed):
+            now(world.descriptions.current())
+        world.descriptions.startService()
+        world.clock.advance(DELAY_S)  # it is logged, and tried again with the next change
+        monkeypatch.undo()
+        world.descriptions.notify()
+        world.clock.advance(DELAY_S)
+        assert world.summaries("demo") == {"demo": "Another one"}
