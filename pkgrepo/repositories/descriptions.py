@@ -15,8 +15,8 @@ from twisted.logger import Logger
 from pkgrepo.concurrency.services import Service, spawn
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog
-from pkgrepo.storage.catalog.packages.described import Described, described_so_far, find_described
-from pkgrepo.storage.catalog.packages.text_index import describe_packages
+from pkgrepo.storage.catalog.descriptions import describe_packages, described_so_far, find_described
+from pkgrepo.storage.catalog.packages.facts import Described
 
 log = Logger()
 

@@ -11,8 +11,8 @@ from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import NOT_NOW, ICatalog
 from pkgrepo.model.advisories import HIGHEST, SEVERITIES, Advisory
 from pkgrepo.storage.catalog import advisories, download_log, logged_requests, usage_counts
+from pkgrepo.storage.catalog.descriptions import described_so_far
 from pkgrepo.storage.catalog.packages import dependencies, summaries, text_index
-from pkgrepo.storage.catalog.packages.described import described_so_far
 from pkgrepo.storage.catalog.packages.facts import Facts, facts_of
 from pkgrepo.storage.catalog.people import users
 from pkgrepo.storage.catalog.server import settings

@@ -36,6 +36,7 @@ from pkgrepo.repositories.advisories.known import Knowledge
 from pkgrepo.repositories.backup.runs import BackupState
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.upkeep.twins import TwinState
+from pkgrepo.storage.catalog.descriptions import count_undescribed
 from pkgrepo.storage.catalog.download_log import counted_rows
 from pkgrepo.storage.catalog.server import policy
 from pkgrepo.storage.catalog.server.layout_pending import Backlog, backlog
@@ -85,6 +86,7 @@ async def answer_metrics(services: ManagementServices, processes: ProcessMetrics
     counts = await services.shared.catalog.scan(all_cache_counts)
     matches = await services.shared.catalog.scan(policy.counts_since, 0)
     behind = await services.shared.catalog.scan(backlog)
+    undescribed = await services.shared.catalog.scan(count_undescribed)
     known = await services.shared.advisories.knowledge()
     logged = await services.shared.catalog.look(counted_rows)
     ecosystems = sorted(each.ecosystem.name for each in services.formats.values() if each.ecosystem is not None)
@@ -98,6 +100,7 @@ async def answer_metrics(services: ManagementServices, processes: ProcessMetrics
         lambda: _repositories([each for each in repositories if each.stage is None]),
         lambda: _storages(stores),
         lambda: _layout([each for each, _ in stores], behind),
+        lambda: _searches(undescribed),
         lambda: _proxies(counts),
         lambda: _replicas(replicas),
         lambda: _rules(matches),
@@ -294,6 +297,11 @@ def _capacity(store: IBlobStore | None) -> tuple[int, int] | None:
         return None if store is None else store.capacity()
     except StorageFailed:
         return None
+
+
+def _searches(undescribed: int) -> Iterator[Metric]:
+    text = "Events not yet followed for what searches know; a search follows them first."
+    yield GaugeMetricFamily("pkgrepo_search_backlog", text, value=undescribed)
 
 
 def _layout(storages: Iterable[Storage], found: Backlog) -> Iterator[Metric]:

@@ -26,9 +26,8 @@ from pkgrepo.model.advisories import SEVERITIES
 from pkgrepo.storage.catalog.advisories import severities_of_packages, vulnerable_packages
 from pkgrepo.storage.catalog.packages import dependencies
 from pkgrepo.storage.catalog.packages.dependencies import spelling_of
-from pkgrepo.storage.catalog.packages.described import Described
 from pkgrepo.storage.catalog.packages.events import Event, last_published
-from pkgrepo.storage.catalog.packages.facts import NONE, Facts, facts_of
+from pkgrepo.storage.catalog.packages.facts import NONE, Described, Facts, facts_of
 from pkgrepo.storage.catalog.packages.search.words import find_hits
 from pkgrepo.storage.catalog.packages.summaries import PackageSummary, last_changed_packages, summaries_of
 

@@ -12,10 +12,15 @@ from twisted.internet.task import Clock
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.model import SYSTEM, Repository
 from pkgrepo.repositories.descriptions import DELAY_S, Descriptions
+from pkgrepo.storage.catalog.descriptions import (
+    EVENTS,
+    count_undescribed,
+    describe_packages,
+    described_so_far,
+    find_described,
+)
 from pkgrepo.storage.catalog.packages import events, packages
-from pkgrepo.storage.catalog.packages.described import count_undescribed, described_so_far, find_described
 from pkgrepo.storage.catalog.packages.facts import facts_of
-from pkgrepo.storage.catalog.packages.text_index import EVENTS, describe_packages
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import NOW, add_repository, ensure_version
 from tests.support.repositories import now

@@ -3,7 +3,7 @@ What packages need: the dependencies that versions declare, and for each package
 
 The table says which packages of the server need one of some name. A row has the name as it is written, and its
 ``spelling``, which many names share: the caller compares the names by the rule of the format. It is written soon after
-a package has changed, together with the text about it (see L{described}).
+a package has changed, together with the text about it (see L{pkgrepo.storage.catalog.descriptions}).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from attrs import frozen
 
 from pkgrepo.interfaces import Reader, Transaction, Value
 from pkgrepo.storage.catalog.orders import Order, both_ways
-from pkgrepo.storage.catalog.packages.described import Described
+from pkgrepo.storage.catalog.packages.facts import Described
 from pkgrepo.storage.catalog.rows import batches, every, number, placeholders
 
 # Fields with dependencies by name, and what they are for.

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader
-from pkgrepo.storage.catalog.packages.described import Described
 from pkgrepo.storage.catalog.rows import batches, placeholders
 
 
@@ -25,6 +24,17 @@ class Facts:
 
 
 NONE = Facts()
+
+
+@frozen
+class Described:
+    """
+    What packages say of themselves and need is in the catalog up to an event. Queries for that demand this value.
+
+    It is made by L{pkgrepo.repositories.descriptions} alone, which follows the events first.
+    """
+
+    seq: int
 
 
 def facts_of(r: Reader, _: Described, places: Sequence[tuple[int, str]]) -> dict[tuple[int, str], Facts]:

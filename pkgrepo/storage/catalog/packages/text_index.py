@@ -8,7 +8,8 @@ for at least the texts of the pattern that it is made from: queries test that on
 
 The text about a package is its name, and the summary, the keywords and the authors of its highest live version; its
 length is bounded. It is written soon after the change of the package, together with what that version needs (see
-L{described}, L{dependencies}). Images of an earlier release, which have none yet, get theirs from L{fill_abouts}.
+L{pkgrepo.storage.catalog.descriptions}, L{dependencies}). Images of an earlier release, which have none yet, get theirs
+from L{fill_abouts}.
 """
 
 from __future__ import annotations
@@ -20,10 +21,8 @@ from typing import Any, Final
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.storage.catalog.packages import versions
 from pkgrepo.storage.catalog.packages.dependencies import put_dependencies
-from pkgrepo.storage.catalog.packages.described import Described, described_so_far, next_packages
 from pkgrepo.storage.catalog.rows import (
     LIKE,
-    batches,
     column,
     number,
     placeholders,
@@ -40,7 +39,6 @@ _SUMMARIES: Final = ("summary", "description")  # the first that there is; some 
 
 # Packages; of more, the order of the list is read instead, until a page is full. Each is read twice, in some 5 us.
 FEW: Final = 1000
-EVENTS: Final = 300  # that are followed in one transaction; as many packages take the writer some 20 ms
 KEYS: Final = "keys"
 TEXTS: Final = "texts"
 SHORTEST: Final = 3  # characters that are indexed together
@@ -101,20 +99,6 @@ def put_about(tx: Transaction, package_id: int, name: str) -> None:
         """,
         (package_id, text, _line(summary_of(meta)), _line(license_of(meta))),
     )
-
-
-def describe_packages(tx: Transaction, limit: int = EVENTS) -> Described | None:
-    """
-    Bring texts and needs of the packages up to date that the next ``limit`` events are about; a write command.
-
-    Returns None if there may be more events.
-    """
-    ids, more = next_packages(tx, limit)
-    for some in batches(ids):
-        sql = f"SELECT id, name FROM package WHERE id IN ({placeholders(len(some))}) ORDER BY id"
-        for package_id, name in tx.all(sql, some):
-            put_about(tx, package_id, name)
-    return None if more else described_so_far(tx)
 
 
 def _line(text: str) -> str:

@@ -23,7 +23,9 @@ from pkgrepo.errors import StorageFailed
 from pkgrepo.repositories.upkeep.twins import TwinPlan, TwinState, put_state
 from pkgrepo.startup.host_checks import CACHES
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
-from pkgrepo.storage.catalog.server import layout_pending
+from pkgrepo.storage.catalog.descriptions import CURSOR
+from pkgrepo.storage.catalog.packages.events import last_seq
+from pkgrepo.storage.catalog.server import layout_pending, settings
 from pkgrepo.storage.catalog.server.layout_pending import Entry
 from pkgrepo.storage.catalog.server.policy import add_counts
 from pkgrepo.storage.catalog.server.replicas import ensure_replica, note_state
@@ -40,6 +42,16 @@ async def read_metrics(stack: Stack, who: str | None = "admin") -> dict[tuple[st
         for family in text_string_to_metric_families(reply.body.decode())
         for sample in family.samples
     }
+
+
+async def test_events_that_searches_do_not_know_are_counted(stack: Stack) -> None:
+    await stack.add_repository()
+    core = stack.assembly.core
+    await core.descriptions.current()
+    assert (await read_metrics(stack))["pkgrepo_search_backlog", ()] == 0
+    await core.catalog.write(settings.put, CURSOR, "0")
+    found = await read_metrics(stack)
+    assert found["pkgrepo_search_backlog", ()] == await core.catalog.look(last_seq) > 0
 
 
 async def test_failures_of_the_readable_layout_are_shown_and_leave_the_server_ready(stack: Stack) -> None:

@@ -24,7 +24,7 @@ from typing import Final
 from attrs import evolve, frozen
 
 from pkgrepo.interfaces import Reader, Value
-from pkgrepo.storage.catalog.packages.described import Described
+from pkgrepo.storage.catalog.packages.facts import Described
 from pkgrepo.storage.catalog.packages.summaries import PackageSummary, own, summaries_of
 from pkgrepo.storage.catalog.packages.text_index import (
     FEW,

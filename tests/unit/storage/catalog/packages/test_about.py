@@ -9,8 +9,8 @@ import pytest
 
 from pkgrepo.model import SYSTEM, VersionState
 from pkgrepo.storage.catalog import usage_counts
+from pkgrepo.storage.catalog.descriptions import described_so_far
 from pkgrepo.storage.catalog.packages import packages, text_index, versions
-from pkgrepo.storage.catalog.packages.described import described_so_far
 from pkgrepo.storage.catalog.packages.search.words import SIZES, Sizes, search_packages
 from pkgrepo.storage.catalog.packages.text_index import LONGEST_ABOUT, about_text
 from pkgrepo.storage.catalog.server import repositories

@@ -6,6 +6,7 @@ import pytest
 
 from pkgrepo.model import BlobInfo, NewFile
 from pkgrepo.repositories.publish.releases import Release, publish_releases
+from pkgrepo.storage.catalog.descriptions import describe_packages, described_so_far
 from pkgrepo.storage.catalog.packages import text_index
 from pkgrepo.storage.catalog.packages.dependencies import (
     DEPENDENT_ORDER,
@@ -15,7 +16,6 @@ from pkgrepo.storage.catalog.packages.dependencies import (
     read_dependencies,
     spelling_of,
 )
-from pkgrepo.storage.catalog.packages.described import described_so_far
 from tests.support.admission import admitted
 from tests.support.catalog import MemoryCatalog
 from tests.support.catalogs import add_repository, publish
@@ -93,7 +93,7 @@ def test_a_package_that_comes_with_two_versions_needs_what_the_higher_one_does()
     needed = {"1": {"old": "1"}, "3": many, "2": {"x": "1"}}
     releases = [release(version, each) for version, each in needed.items()]
     catalog.do(publish_releases, repository, releases, admitted(repository), no_documents, 2)
-    catalog.do(text_index.describe_packages)
+    catalog.do(describe_packages)
     found = {name: len(dependents(catalog, name, [repository.id])) for name in ("old", "x", "d0", "d249")}
     assert found == {"old": 0, "x": 0, "d0": 1, "d249": 1}
 
@@ -102,5 +102,5 @@ def test_a_new_package_needs_what_its_only_version_does() -> None:
     catalog = MemoryCatalog()
     repository = catalog.do(add_repository)
     catalog.do(publish_releases, repository, [release("1", {"x": "1"})], admitted(repository), no_documents, 2)
-    catalog.do(text_index.describe_packages)
+    catalog.do(describe_packages)
     assert len(dependents(catalog, "x", [repository.id])) == 1

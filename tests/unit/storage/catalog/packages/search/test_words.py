@@ -9,8 +9,8 @@ import pytest
 
 from pkgrepo.model import SYSTEM
 from pkgrepo.storage.catalog import usage_counts
+from pkgrepo.storage.catalog.descriptions import described_so_far
 from pkgrepo.storage.catalog.packages import packages, summaries, text_index
-from pkgrepo.storage.catalog.packages.described import described_so_far
 from pkgrepo.storage.catalog.packages.search.matching import Match, count_packages, matching_packages
 from pkgrepo.storage.catalog.packages.search.words import Sizes, search_packages
 from pkgrepo.storage.catalog.server import repositories
@@ -45,9 +45,7 @@ def add(catalog: Any, key: str, number: int = 99, count: int = 0) -> int:
 def search(catalog: Any, *words: str, limit: int = 10, **how: Any) -> list[str]:
     """The keys that a search finds."""
     described = catalog.peek(described_so_far)
-    found: Sequence[Any] = catalog.peek(
-        search_packages, described, [catalog.repository.id, 99], words, limit, **how
-    )
+    found: Sequence[Any] = catalog.peek(search_packages, described, [catalog.repository.id, 99], words, limit, **how)
     return [each.key for _, each in found]
 
 

@@ -1,33 +1,24 @@
 """
 How far the events of packages were followed for what searches and lists read: what packages say of themselves and need.
 
-Both are written soon after a publish, for the packages of some hundred events in one transaction (L{text_index}): the
-transaction of an npm package that wrote them as well had a third more pages. How far events were followed is a setting,
-which moves in that transaction: a crash repeats some, and loses none.
+Both are written soon after a publish, for the packages of some hundred events in one transaction: that of the publish
+of an npm package had a third more pages with them. How far events were followed is a setting, which moves in that
+transaction: a crash repeats some, and loses none.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from attrs import frozen
-
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.storage.catalog.packages.events import last_seq
+from pkgrepo.storage.catalog.packages.facts import Described
+from pkgrepo.storage.catalog.packages.text_index import put_about
+from pkgrepo.storage.catalog.rows import batches, placeholders
 from pkgrepo.storage.catalog.server import settings
 
 CURSOR: Final = "described_events"  # the setting with the sequence number of the last event that was followed
-
-
-@frozen
-class Described:
-    """
-    What packages say of themselves and need is in the catalog up to an event. Queries for that demand this value.
-
-    It is made by L{pkgrepo.repositories.descriptions} alone, which follows the events first.
-    """
-
-    seq: int
+EVENTS: Final = 300  # that are followed in one transaction; as many packages take the writer some 20 ms
 
 
 def described_until(r: Reader) -> int:
@@ -51,7 +42,21 @@ def count_undescribed(r: Reader) -> int:
     return max(0, last_seq(r) - described_until(r))
 
 
-def next_packages(tx: Transaction, limit: int) -> tuple[list[int], bool]:
+def describe_packages(tx: Transaction, limit: int = EVENTS) -> Described | None:
+    """
+    Bring texts and needs of the packages up to date that the next ``limit`` events are about; a write command.
+
+    Returns None if there may be more events.
+    """
+    ids, more = _next_packages(tx, limit)
+    for some in batches(ids):
+        sql = f"SELECT id, name FROM package WHERE id IN ({placeholders(len(some))}) ORDER BY id"
+        for package_id, name in tx.all(sql, some):
+            put_about(tx, package_id, name)
+    return None if more else described_so_far(tx)
+
+
+def _next_packages(tx: Transaction, limit: int) -> tuple[list[int], bool]:
     """
     Move to the last of the next ``limit`` events.
 
