@@ -20,6 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pkgrepo import assembly
 from pkgrepo.errors import StorageFailed
+from pkgrepo.repositories.format import load_formats
 from pkgrepo.repositories.upkeep.twins import TwinPlan, TwinState, put_state
 from pkgrepo.startup.host_checks import CACHES
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
@@ -127,16 +128,26 @@ async def small(make_stack: Any) -> Any:
     yield await make_stack(server__cache_memory=8 * 1024 * 1024)
 
 
+async def load_all(stack: Stack) -> None:
+    """Have the server load every format, and wait until their caches count."""
+    core = stack.assembly.core
+    await load_formats(core.formats.values(), core.pools.cpu)
+    await until(lambda: "gems" in stack.assembly._caches)
+
+
 async def test_caches_take_what_is_of_use_to_them_where_there_is_much_memory(
     make_stack: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(assembly, "usable_memory", lambda: 2**40)
-    found = await read_metrics(await make_stack())
+    stack = await make_stack()
+    await load_all(stack)
+    found = await read_metrics(stack)
     limits = {labels: value for (name, labels), value in found.items() if name == "pkgrepo_cache_limit_bytes"}
     assert sum(value for labels, value in limits.items() if "toys" not in str(labels)) == CACHES
 
 
 async def test_all_caches_together_take_the_memory_that_is_set(small: Stack) -> None:
+    await load_all(small)
     found = await read_metrics(small)
     limits = {labels[0][1]: value for (name, labels), value in found.items() if name == "pkgrepo_cache_limit_bytes"}
     assert {"answers", "answers of views", "repeats", "packuments", "pages", "gems", "maven metadata"} <= limits.keys()
