@@ -2,6 +2,7 @@
 
 import pytest
 
+from pkgrepo.errors import StorageFailed
 from pkgrepo.gateway.mounts import Mounts, split
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.server import repositories
@@ -109,3 +110,15 @@ def test_a_change_of_configuration_makes_mounts_anew(mounts, catalog, repository
 
 def test_a_repository_of_no_known_format_is_not_served(catalog, repository):
     assert Mounts(services=Services(Registry(catalog)), formats={}).find(b"main", b"Py") is None
+
+
+def test_a_catalog_that_cannot_be_read_is_waited_for(mounts, catalog, monkeypatch):
+    """The wait ends with an error that clients are told in their form."""
+
+    def fail(*_):
+        raise StorageFailed("catalog")
+
+    assert mounts.refresh_now()
+    catalog.do(lambda tx: None)
+    monkeypatch.setattr(catalog, "peek", fail)
+    assert not mounts.refresh_now()
