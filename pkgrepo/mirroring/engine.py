@@ -222,15 +222,17 @@ class MirrorRun:
             await self._keep_documents(wanted)
             assert self._mirrored.places is not None, "it is no format of images"
             places = await self._mirrored.places(self._services, self._repository, wanted)
+            if missing := _without_places(wanted, places):
+                # A lock file can be ahead of the documents that are kept.
+                await self._keep_documents(missing, revalidate=True)
+                places = [*places, *await self._mirrored.places(self._services, self._repository, missing)]
         except Exception as error:  # noqa: BLE001 - one bad package does not stop the others
             for each in wanted:
                 self._refuse(name or each.file, each.label, error)
             progress.step(len(wanted))
             return
-        found = {id(each.wanted) for each in places}
-        for each in wanted:
-            if id(each) not in found:
-                self._report.add(NOT_FOUND, name, each.label, _why_not(each))
+        for each in _without_places(wanted, places):
+            self._report.add(NOT_FOUND, name, each.label, _why_not(each))
         places = [each for each in places if self._is_chosen(self._mirrored.split(each.path.rpartition("/")[2])[0])]
         for companions in (False, True):  # these may be in the files that they belong to
             for some in _batches([each for each in places if each.is_companion is companions], FILES):
@@ -240,10 +242,10 @@ class MirrorRun:
     def _is_chosen(self, name: str) -> bool:
         return not self._only or any(fnmatchcase(name, each) for each in self._only)
 
-    async def _keep_documents(self, wanted: Sequence[Wanted]) -> None:
+    async def _keep_documents(self, wanted: Sequence[Wanted], *, revalidate: bool = False) -> None:
         """Have the documents kept that clients read. :raises PkgrepoError: there are none"""
         for key in dict.fromkeys(key for each in wanted for key in self._mirrored.document_keys(each)):
-            await self._services.proxy.resolver.state(self._repository, key)
+            await self._services.proxy.resolver.state(self._repository, key, revalidate=revalidate)
 
     async def _take(self, place: Place) -> None:
         wanted, report = place.wanted, self._report
@@ -349,6 +351,12 @@ class MirrorRun:
         else:
             log.failure("{item} of {package} was not mirrored", Failure(error), item=item, package=package)
         self._report.add(kind, package, item, reason)
+
+
+def _without_places(wanted: Sequence[Wanted], places: Sequence[Place]) -> list[Wanted]:
+    """What a lock names of which no place is known."""
+    found = {id(each.wanted) for each in places}
+    return [each for each in wanted if id(each) not in found]
 
 
 def _why_not(wanted: Wanted) -> str:

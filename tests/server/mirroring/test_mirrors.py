@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.first_publishes import MODULE, NAME
+from tests.support.first_publishes import MODULE, NAME, Publisher
 from tests.support.go_modules import h1_of_zip
 from tests.support.http_client import HttpClient
 from tests.support.imports import static, write
@@ -16,6 +16,7 @@ from tests.support.mirrored_sites import FORMATS, Sites, mirrored_sites
 from tests.support.npm_packages import make_publish
 from tests.support.python_index import PASSWORD, USER
 from tests.support.python_packages import make_wheel
+from tests.support.timeouts import polled
 
 pytestmark = pytest.mark.server
 
@@ -34,6 +35,14 @@ def test_what_is_named_is_fetched_once(sites: Sites, name: str) -> None:
     assert first["fetched_bytes"] >= len(sites.published[name].data)
     second = sites.mirror(name, sites.lock(name))
     assert (second["problems"], second["fetched"], second["present"]) == ([], 0, first["fetched"])
+
+
+def test_a_lock_may_be_ahead_of_the_document_that_is_kept(sites: Sites) -> None:
+    """A version that came after the document was kept is found long before that has expired."""
+    source = Publisher(sites.upstream.url, (USER, PASSWORD))
+    for version in ("1.0.0", "1.0.1"):
+        source.publish("python", "fresh", version)
+        polled(lambda lock=f"fresh=={version}\n": sites.mirror("py", ("requirements.txt", lock))["problems"] == [])
 
 
 def test_what_is_missing_is_told_and_the_rest_is_fetched(sites: Sites) -> None:
