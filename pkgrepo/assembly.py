@@ -36,7 +36,6 @@ from pkgrepo.gateway.root_app import RootApp, RootResource
 from pkgrepo.gateway.services import Services
 from pkgrepo.http.answering.late import LateResource, late_branches
 from pkgrepo.http.repeats import Repeats
-from pkgrepo.http.responses import Response
 from pkgrepo.http.site import Site
 from pkgrepo.management import health
 from pkgrepo.management.api.audit_log import COUNTS_S, FLUSH_S
@@ -101,7 +100,6 @@ class Assembly:
         self._reactor = reactor
         self._listener = Listener(config, reactor, registry=self.core.registry, in_thread=self.core.pools.disk)
         self._running = MultiService()
-        self._pings: dict[bytes, Response] = {}
         self._caches: dict[str, SizedCache[Any] | Repeats] = {}
         self._tracing = make_tracing(config, reactor)
 
@@ -150,13 +148,12 @@ class Assembly:
         self.site.resource = RootResource(RootApp(mounts=mounts, access=services.access, branches=branches))
         self.site.request_context = core.catalog.pinned
         self.site.repeats.generation = core.catalog.generation
-        self.site.find_prepared = CachedReads(
+        reads = self.site.find_prepared = CachedReads(
             mounts=mounts,
             images=core.images,
             access=services.access,
             downloads=core.downloads,
             response_cache=services.response_cache,
-            ping_responses=self._pings,
             clock=seconds_of(core.clock),
         )
         if self._tracing is not None:
@@ -188,18 +185,18 @@ class Assembly:
             exclusive,
         ):
             service.setServiceParent(self._running)
-        self._begin_formats(services, exclusive)
+        self._begin_formats(services, exclusive, reads)
         await core.follower.mark_open(joining=not first)
         self._running.startService()
         return password
 
-    def _begin_formats(self, services: Services, exclusive: ExclusiveServices) -> None:
+    def _begin_formats(self, services: Services, exclusive: ExclusiveServices, reads: CachedReads) -> None:
         """Start what formats run, of those that are loaded now, and of others when they are."""
         begun = set[str]()
 
         def begin(format_: Format) -> None:
             begun.add(format_.name)
-            self._pings.update(format_.ping_responses)
+            reads.add_pings(format_.ping_responses)
             for service in format_.background(services, self._reactor):
                 service.setServiceParent(exclusive.services)
             for service in format_.running():

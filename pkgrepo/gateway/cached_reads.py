@@ -26,9 +26,8 @@ class CachedReads:
     Finds the cached response of a repository read (the ``find_prepared`` of L{pkgrepo.http.site.make_site}).
 
     Permissions are checked for each request. The catalog is asked whether an entry is still valid only after a commit,
-    and only if it answers at once. What cannot be answered without waiting goes to the handler. ``ping_responses`` by
-    path are the same for all callers whose credentials are known to be valid. Reads without credentials that need some
-    are refused from memory, too. ``clock`` returns seconds since the epoch.
+    and only if it answers at once. What cannot be answered without waiting goes to the handler. Reads without
+    credentials that need some are refused from memory, too. ``clock`` returns seconds since the epoch.
     """
 
     def __init__(
@@ -39,7 +38,6 @@ class CachedReads:
         access: Access,
         downloads: DownloadRecorder,
         response_cache: ResponseCache,
-        ping_responses: Mapping[bytes, Response] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._clock = clock
@@ -48,12 +46,16 @@ class CachedReads:
         self._access = access
         self._downloads = downloads
         self._response_cache = response_cache
-        self._ping_responses = {path: PreparedResponse(response) for path, response in (ping_responses or {}).items()}
+        self._pings: dict[bytes, PreparedResponse] = {}
+
+    def add_pings(self, responses: Mapping[bytes, Response]) -> None:
+        """Responses by raw path, for all callers whose credentials are known to be valid; of one more format."""
+        self._pings.update({path: PreparedResponse(response) for path, response in responses.items()})
 
     def __call__(self, request: Request) -> PreparedResponse | None:
         """The cached response of this request, if there is one and the caller may have it; never waits."""
         entry = self._mounts.enter(request)
-        prepared = self._ping_responses.get(request.raw_path)
+        prepared = self._pings.get(request.raw_path)
         if prepared is not None:
             return self._answer_ping(request, prepared)
         if not (request.entry is ELSEWHERE if entry is None else entry.current):

@@ -63,6 +63,21 @@ async def test_lines_of_the_access_log_are_written_at_the_stop(tmp_path: Path, c
     assert reply.headers["x-request-id"].encode() in line
 
 
+async def test_pings_of_clients_with_known_credentials_are_answered_from_memory(
+    tmp_path: Path, capfdbinary: Any
+) -> None:
+    stack = Stack(tmp_path, log__access=True)
+    await stack.start()
+    try:
+        await stack.add_repository("images", format="docker")
+        for _ in range(3):
+            assert (await stack.call("GET", "/v2/")).status == 200
+    finally:
+        await stack.stop()
+    lines = [line for line in capfdbinary.readouterr().out.splitlines() if b"/v2/" in line]
+    assert b"hot" in lines[-1]
+
+
 async def test_a_start_removes_the_rows_of_the_audit_log_that_are_too_old(tmp_path: Path) -> None:
     days = 86_400_000  # milliseconds
     first = Stack(tmp_path)

@@ -118,8 +118,8 @@ class Scene:
             access=self.access,
             downloads=self.noted,
             response_cache=self.response_cache,
-            ping_responses={b"/v2/": Response(body=b"welcome")},
         )
+        self.early.add_pings({b"/v2/": Response(body=b"welcome")})
 
     def keep(self, request, **options):
         values = {
