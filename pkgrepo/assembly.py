@@ -23,6 +23,7 @@ from pkgrepo.composition.replication import make_replication
 from pkgrepo.composition.tracing.setup import make_tracing
 from pkgrepo.composition.twins import make_twins
 from pkgrepo.composition.upstreams import ProxyParts
+from pkgrepo.composition.used_formats import UsedFormats
 from pkgrepo.concurrency.late import Late
 from pkgrepo.concurrency.lru import SizedCache, share_memory
 from pkgrepo.concurrency.services import MultiService, PeriodicTask, Work, wait_for_spawned
@@ -186,6 +187,7 @@ class Assembly:
         ):
             service.setServiceParent(self._running)
         self._begin_formats(services, exclusive, reads)
+        UsedFormats(core.formats, core.registry, core.pools.cpu, reactor).setServiceParent(self._running)
         await core.follower.mark_open(joining=not first)
         self._running.startService()
         return password

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from attrs import Factory, frozen
@@ -49,12 +49,18 @@ class Registry:
 
     ``configured`` are the addresses in the configuration file, which come before those that the API has set. Known
     malware of the advisories from the source ``malware_of`` is blocked; empty: none is.
+
+    ``on_change`` is called, in any thread, after the cache was loaded with something new.
     """
 
     def __init__(self, catalog: ICatalog, configured: AddressTable | None = None, malware_of: str = "") -> None:
         self.configured = configured or AddressTable()
         none = _Configuration(configured=self.configured, addresses=self.configured, malware_of=malware_of)
-        self._snapshot = Snapshot(catalog, _read, none)
+        self.on_change: Callable[[], object] = lambda: None
+        self._snapshot = Snapshot(catalog, _read, none, self._changed)
+
+    def _changed(self) -> None:
+        self.on_change()
 
     def refresh_now(self) -> bool:
         """Whether what is in memory is of the catalog's current generation, or could be read again at once."""

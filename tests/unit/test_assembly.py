@@ -9,11 +9,14 @@ import apsw
 import pytest_twisted
 from twisted.internet.defer import Deferred
 
+from pkgrepo.composition.core import Core
+from pkgrepo.formats.container import facts as container
 from pkgrepo.interfaces import Transaction
-from pkgrepo.model import SYSTEM
+from pkgrepo.model import SYSTEM, Repository, RepositoryType, Visibility
 from pkgrepo.repositories.images.quarantine import QuarantineExpiry
 from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.storage.catalog.blobs import uploads
+from pkgrepo.storage.catalog.server import repositories
 from pkgrepo.storage.catalog.server.audit import Entry, append_entry, list_audit
 from tests.support.inprocess_server import no_failures, until
 from tests.support.memory_server import Stack
@@ -151,6 +154,39 @@ async def test_a_stop_breaks_off_jobs_and_notes_that(tmp_path: Path) -> None:
         assert job.state == "failed"
     finally:
         await again.stop()
+
+
+async def add_elsewhere(core: Core) -> None:
+    """Add a repository for images as another process does: nothing of this one has loaded the format for it."""
+    values: dict[str, Any] = {"visibility": Visibility.PRIVATE, "config": {"type": "Hosted"}, "settings": {}}
+    storage_id, format_ = core.registry.storages()[0].id, container.FACTS.name
+
+    def add(tx: Transaction) -> Repository:
+        own = {"name": "images", "type": RepositoryType.HOSTED, **values}
+        return repositories.add_repository(tx, storage_id=storage_id, format=format_, now_ms=0, **own)
+
+    await core.catalog.write(add)
+
+
+async def test_what_a_format_runs_begins_where_another_process_adds_its_first_repository(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    runs: list[QuarantineExpiry] = []
+
+    async def note(watch: QuarantineExpiry) -> None:
+        runs.append(watch)
+
+    monkeypatch.setattr(QuarantineExpiry, "run_once", note)
+    # nor does the readable layout load it, which shows all repositories
+    stack = Stack(tmp_path, bootstrap__storages=[{"name": "main", "readable_layout": False}])
+    await stack.start()
+    try:
+        core = stack.assembly.core
+        await add_elsewhere(core)
+        await core.registry.refresh()  # as what runs in the background does again and again
+        await until(lambda: bool(runs))
+    finally:
+        await stack.stop()
 
 
 async def test_what_waits_for_signatures_is_looked_through_from_the_first_repository_on(

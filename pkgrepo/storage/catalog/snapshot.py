@@ -16,11 +16,14 @@ class Snapshot(Generic[T]):
     The result of the query ``read``, as of the last refresh.
 
     ``read`` gets the previous value and may return it if nothing has changed. ``value`` is ``initial`` until the first
-    refresh. Concurrent refreshes after one commit share one query.
+    refresh. Concurrent refreshes after one commit share one query. ``on_new`` is called when the value is another one.
     """
 
-    def __init__(self, catalog: ICatalog, read: Callable[[Reader, T], T], initial: T) -> None:
+    def __init__(
+        self, catalog: ICatalog, read: Callable[[Reader, T], T], initial: T, on_new: Callable[[], object] = lambda: None
+    ) -> None:
         self.value = initial
+        self._on_new = on_new
         self._catalog = catalog
         self._read = read
         self._generation: int | None = None
@@ -64,4 +67,7 @@ class Snapshot(Generic[T]):
     def _take(self, number: int, generation: int, value: T) -> None:
         # Replies may arrive out of order: an older one must not replace a newer one.
         if number > self._newest:
+            is_new = value is not self.value
             self.value, self._generation, self._newest = value, generation, number
+            if is_new:
+                self._on_new()
