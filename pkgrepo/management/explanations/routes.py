@@ -31,6 +31,7 @@ from pkgrepo.proxy.format import Latest, LatestReason
 from pkgrepo.proxy.resolving.serving import FoundFile
 from pkgrepo.proxy.trace import Step, StepKind
 from pkgrepo.repositories.clock import from_ms
+from pkgrepo.repositories.format import ByFormat
 from pkgrepo.repositories.policy.conditions import SERVER
 from pkgrepo.repositories.policy.rules import Verdict
 
@@ -79,8 +80,8 @@ def _explainer(call: Call) -> Explainer:
         pools=shared.pools,
         resolver=shared.proxy.resolver,
         files=shared.proxy.package_files,
-        formats={name: each.proxied for name, each in formats.items() if each.proxied is not None},
-        version_keys={name: each.version_key for name, each in formats.items()},
+        formats=ByFormat(formats, lambda each: each.proxied),
+        version_keys=ByFormat(formats, lambda each: each.version_key),
         in_turn=shared.view_turns.make,
     )
 

@@ -201,7 +201,7 @@ async def replace_rules(call: Call, body: ServerRules) -> ServerRulesRecord:
     columns="REPOSITORY: repository | RULE: rule | ACTION: action | COUNT: count:number",
     nothing="there are no rules",
 )
-@table.get("/policy/counts", ACCOUNT_HOLDERS, "Count how often rules have matched")
+@table.get("/policy/counts", ACCOUNT_HOLDERS, "Count how often rules have matched", every_format=True)
 async def count_matches(call: Call) -> list[CountRecord]:
     """
     In the last 30 days, of the rules of repositories that the caller may edit, and of the server for system managers.
