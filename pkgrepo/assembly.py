@@ -182,12 +182,12 @@ class Assembly:
             self._proxies.rule_matches,
             *flushers(identification, reactor),
             lag,
+            UsedFormats(core.formats, core.registry, core.pools.cpu, reactor),
             *([] if core.relay is None else [core.relay]),
             exclusive,
         ):
             service.setServiceParent(self._running)
         self._begin_formats(services, exclusive, reads)
-        UsedFormats(core.formats, core.registry, core.pools.cpu, reactor).setServiceParent(self._running)
         await core.follower.mark_open(joining=not first)
         self._running.startService()
         return password
