@@ -101,16 +101,19 @@ def preload(config: Config) -> None:
             import_module(each)
     used = _used_formats(config)
     for format_ in make_formats(config).values():
-        if format_.name in used:
+        if not used.isdisjoint((format_.name, *format_.aliases)):
             format_.load()
 
 
 def _used_formats(config: Config) -> set[str]:
-    """The names of the formats of repositories that there are, or that the start makes."""
+    """The names, or aliases, of the formats of repositories that there are, or that the start makes."""
     used = {each.format for each in config.bootstrap.repositories}
-    with suppress(PkgrepoError), reading(config) as catalog:
-        if catalog is not None:
-            used |= {each.format for each in all_repositories(catalog)}
+    try:
+        with reading(config) as catalog:
+            if catalog is not None:
+                used |= {each.format for each in all_repositories(catalog)}
+    except Exception as error:  # noqa: BLE001 - also of the rows of a later release
+        log.debug("the catalog cannot be read before the start of workers: {error}", error=str(error))
     return used
 
 
