@@ -14,7 +14,7 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from pkgrepo.errors import StorageFull
+from pkgrepo.errors import StorageFailed, StorageFull
 
 log = Logger()
 Work = Callable[[], Coroutine[Any, Any, None]]
@@ -118,7 +118,7 @@ class PeriodicTask(Service):
         if failure.check(StorageFull):
             log.warn("{what} waits for room: {reason}", what=self._what, reason=str(failure.value))
         elif not failure.check(CancelledError):
-            log.failure(self._failed, failure=failure, what=self._what)
+            _log_failed(failure, self._failed, what=self._what)
 
 
 def spawn(work: Coroutine[Any, Any, object], failed: str, **details: Any) -> None:
@@ -127,7 +127,7 @@ def spawn(work: Coroutine[Any, Any, object], failed: str, **details: Any) -> Non
     def ended(result: object) -> None:
         _spawned.discard(task)
         if isinstance(result, Failure) and not result.check(CancelledError):
-            log.failure(failed, failure=result, **details)
+            _log_failed(result, failed, **details)
 
     task: Deferred[Any] = Deferred.fromCoroutine(work)
     _spawned.add(task)
@@ -138,3 +138,19 @@ async def wait_for_spawned(reactor: IReactorTime, longest_s: float) -> None:
     """Wait until the tasks that were spawned have ended; those that take longer are cancelled."""
     with suppress(DeferredTimeout):
         await DeferredList(list(_spawned)).addTimeout(longest_s, reactor)
+
+
+def _log_failed(failure: Failure, failed: str, **details: Any) -> None:
+    """
+    Log that work has failed.
+
+    A storage or a catalog that fails is no fault of the work: that has no traceback, since all work says so, again and
+    again.
+    """
+    if failure.check(StorageFailed, StorageFull):
+        error = failure.value
+        cause = None if error is None else error.__cause__
+        told = str(error) if cause is None else f"{error} ({cause})"
+        log.warn(f"{failed}: {{reason}}", reason=told, **details)
+    else:
+        log.failure(failed, failure=failure, **details)

@@ -9,10 +9,11 @@ from twisted.application.service import IService
 from twisted.application.service import Service as TwistedService
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
-from twisted.logger import capturedLogs
+from twisted.logger import LogLevel, capturedLogs, formatEvent
 from zope.interface.verify import verifyObject
 
 from pkgrepo.concurrency.services import MultiService, PeriodicTask, Service, spawn, wait_for_spawned
+from pkgrepo.errors import PkgrepoError, StorageFailed, StorageFull
 from tests.support.inprocess_server import no_failures
 
 
@@ -147,6 +148,21 @@ async def test_a_spawned_task_that_fails_is_logged() -> None:
     with capturedLogs() as logged:
         spawn(fail(), "{what} went wrong", what="a test")
     assert [(event["log_format"], event["what"]) for event in logged] == [("{what} went wrong", "a test")]
+
+
+@pytest.mark.parametrize("error", [StorageFailed("catalog"), StorageFull("main")], ids=["failed", "full"])
+async def test_what_a_failing_storage_holds_up_is_one_line_without_a_traceback(
+    error: PkgrepoError, clock: Clock
+) -> None:
+    async def fail() -> None:
+        raise error
+
+    with capturedLogs() as logged:
+        spawn(fail(), "{what} went wrong", what="a test")
+        PeriodicTask(fail, clock, every_s=10, what="a test").startService()
+    assert [event["log_level"] for event in logged] == [LogLevel.warn, LogLevel.warn]
+    assert not [event for event in logged if "log_failure" in event]
+    assert all(str(error) in formatEvent(event) and "a test" in formatEvent(event) for event in logged)
 
 
 async def test_spawned_tasks_are_waited_for_and_cancelled_when_they_take_long() -> None:
