@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,11 @@ from attrs import evolve
 
 from tests.lab.faults.checks import Checker
 from tests.lab.faults.engines import ENGINES
+from tests.lab.faults.engines.estate import Estate
 from tests.lab.faults.ledger import Item, Ledger
 from tests.lab.faults.results import merged, page, summary_of
-from tests.lab.faults.rounds import AUTH
-from tests.lab.faults.run import run
+from tests.lab.faults.rounds import AUTH, Finding, Round
+from tests.lab.faults.run import MOST_SPOILED, run
 from tests.lab.faults.writers import place_of
 from tests.support import server_process
 from tests.support.data_folder import DataFolder
@@ -30,11 +32,47 @@ def test_some_rounds_lose_nothing(engine: str, rounds: int, tmp_path: Path, monk
     assert (result.wrong, result.rounds) == ([], rounds), result.seed
     assert sum(result.faults.values()) >= rounds
     assert result.acknowledged > 20
-    every = merged(tmp_path / "results.json", engine, summary_of(result, "bin/faults", 5))
+    every = merged(tmp_path / "results.json", engine, summary_of(result, "bin/faults"))
     told = page(every, 6)
     assert f"| acknowledged changes | {result.acknowledged} |" in told
     for name, times in result.faults.items():
         assert f"| {name} | {times} |" in told
+
+
+def test_a_run_goes_on_with_new_servers_when_something_was_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong_at_first(round_: Round) -> list[Finding]:
+        return [] if round_.number else [Finding("it is wrong")]
+
+    monkeypatch.setattr(server_process, "WORKERS", ["1"])
+    monkeypatch.setattr("tests.lab.faults.run.CHECKS", [wrong_at_first])
+    monkeypatch.setattr("tests.lab.faults.jobs.crew.TASKS", ())
+    told: list[str] = []
+    options = {"rounds": 2, "writers": 2, "tell": told.append, "faults": ["kill -9 of the server"]}
+    result = run(tmp_path, 5, 1, engine=ENGINES["sqlite"], **options)  # type: ignore[arg-type]
+    [wrong] = result.wrong
+    assert wrong == "round 0, kill -9 of the server: it is wrong"
+    assert (result.rounds, result.lives, result.faults["kill -9 of the server"]) == (2, 2, 2)
+    assert [each.name for each in tmp_path.iterdir()] == ["servers0"], "what is wrong is kept, and nothing else"
+    lines = (tmp_path / "servers0" / "ledger.jsonl").read_text().splitlines()
+    assert result.acknowledged > sum('"acknowledged"' in each for each in lines)
+    assert f"WRONG OTHERWISE: {wrong}" in told
+
+
+def test_a_run_that_cannot_work_ends_and_one_that_is_interrupted_keeps_its_numbers(tmp_path: Path) -> None:
+    errors: list[type[BaseException]] = [OSError] * MOST_SPOILED + [KeyboardInterrupt]
+
+    def broken(_folder: Path, _configuration: str) -> AbstractContextManager[Estate]:
+        raise errors.pop(0)
+
+    engine = evolve(ENGINES["sqlite"], run=broken)
+    (first := tmp_path / "first").mkdir()
+    result = run(first, 5, 1, engine=engine)
+    assert (len(result.wrong), result.interrupted, result.lives) == (MOST_SPOILED, False, MOST_SPOILED)
+    assert all("OSError" in each for each in result.wrong)
+    result = run(tmp_path, 5, 1, engine=engine)
+    assert (result.wrong, result.interrupted, result.rounds) == ([], True, 0)
 
 
 def test_what_is_lost_changed_or_there_again_is_told(tmp_path: Path) -> None:

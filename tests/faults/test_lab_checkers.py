@@ -145,7 +145,12 @@ def test_secrets_are_found_and_not_told(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(SECRET)
     [told] = in_files([SECRET], tmp_path)
     assert told.startswith("log has the secret pkgr_ci_0123")
-    (tmp_path / "proc" / "12").mkdir(parents=True)
-    (tmp_path / "proc" / "12" / "cmdline").write_bytes(f"pkgrepo\0--token\0{SECRET}\0".encode())
-    [told] = in_arguments([SECRET], tmp_path / "proc")
+    children = {1: {1: "2 13"}, 2: {2: "", 3: "12 "}, 12: {12: ""}, 13: {13: ""}, 14: {14: ""}}  # by their threads
+    for pid, threads in children.items():
+        for thread, text in threads.items():
+            (folder := tmp_path / "proc" / str(pid) / "task" / str(thread)).mkdir(parents=True)
+            (folder / "children").write_text(text)
+        arguments = f"pkgrepo\0--token\0{SECRET}\0" if pid in (12, 14) else "pkgrepo\0"
+        (tmp_path / "proc" / str(pid) / "cmdline").write_bytes(arguments.encode())
+    [told] = in_arguments([SECRET], 1, tmp_path / "proc")  # 14 is another program of this machine
     assert "process 12" in told

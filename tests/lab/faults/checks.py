@@ -13,8 +13,8 @@ from tests.support.timeouts import TIMEOUT_S
 from .ledger import Ledger, State, sha256_of
 from .rounds import AUTH, BYTES, LOST, WRONG, Check, Finding, Round
 
-SAMPLE: Final = 150  # items of earlier rounds that are read again after each one
-INDEXES: Final = 40  # of which the index is read, too
+SAMPLE: Final = 60  # items of earlier rounds that are read again after each one
+INDEXES: Final = 20  # of which the index is read, too
 GONE: Final = (404, 410)
 
 

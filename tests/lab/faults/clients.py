@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from typing import Final
@@ -49,13 +50,15 @@ class Client(ABC):
     """
     A client in a thread; it goes on until ``stop``, also without a server.
 
-    ``wrong`` are responses that no fault explains, ``counts`` the steps that were acknowledged.
+    ``wrong`` are responses that no fault explains, ``counts`` the steps that were acknowledged. ``longest`` is the step
+    that took the most seconds.
     """
 
     def __init__(self) -> None:
         self._stopped = threading.Event()
         self.counts: Counter[str] = Counter()
         self.wrong: list[Complaint] = []
+        self.longest: tuple[float, str] = (0.0, "")
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
@@ -80,7 +83,7 @@ class Client(ABC):
 
     def _run(self) -> None:
         while not self._stopped.is_set():
-            what = self._chosen()
+            what, begun = self._chosen(), time.monotonic()
             try:
                 self._do(what)
                 self.counts[what] += 1
@@ -90,3 +93,5 @@ class Client(ABC):
                 found = STATUS.search(str(error))
                 self.wrong.append(Complaint(f"{what}: {error}", int(found[1]) if found else 0))
                 self._stopped.wait(REST_S)
+            finally:
+                self.longest = max(self.longest, (time.monotonic() - begun, what))

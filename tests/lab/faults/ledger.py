@@ -9,6 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from os import SEEK_END
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from attrs import define, field, frozen
 from tests.support.first_publishes import Published
 
 LAST: Final = 2  # notes at the end of a history
+MOST: Final = 20  # notes between the changes of an item
 
 
 @frozen
@@ -67,8 +69,10 @@ class Ledger:
     """Appends a line to a file for each step, and keeps the state of each item; writers are threads."""
 
     def __init__(self, file: Path) -> None:
-        self._file = file.open("a")
+        self._file = file.open("ab+")
         self._lock = threading.Lock()
+        self._places: dict[str, list[int]] = defaultdict(list)  # where the lines about an item begin in the file
+        self._notes: list[int] = []  # and those about no item
         self._states: dict[tuple[str, str, str], State] = {}
         self.acknowledged = 0
         self.changes: dict[tuple[str, str], Changes] = defaultdict(Changes)  # by their kind and the item
@@ -123,17 +127,26 @@ class Ledger:
 
     def history(self, about: Item | str) -> list[str]:
         """The lines about an item, or what a task names so, those about faults between them, and the last ones."""
-        text, lines = f'"item": {json.dumps(str(about))}', Path(self._file.name).read_text().splitlines()
-        own = [number for number, line in enumerate(lines) if text in line]
-        notes = [number for number, line in enumerate(lines) if '"item": ' not in line]
-        shown = {*own, *(each for each in notes if own and own[0] < each < own[-1]), *notes[-LAST:]}
-        return [lines[number] for number in sorted(shown)]
+        with self._lock:
+            own, notes = self._places.get(str(about), []), self._notes
+            between = [each for each in notes if own and own[0] < each < own[-1]]
+            return [self._read(each) for each in sorted({*own, *between[-MOST:], *notes[-LAST:]})]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _read(self, place: int) -> str:
+        self._file.seek(place)
+        return self._file.readline().decode().rstrip("\n")
 
     def _write(self, what: str, step: str, about: str) -> None:
         self._line({"what": what, "step": step, "item": about})
 
     def _line(self, fields: dict[str, Any]) -> None:
-        self._file.write(json.dumps({"at": round(time.time(), 3), **fields}) + "\n")
+        place = self._file.seek(0, SEEK_END)
+        (self._places[fields["item"]] if "item" in fields else self._notes).append(place)
+        self._file.write(json.dumps({"at": round(time.time(), 3), **fields}).encode() + b"\n")
         self._file.flush()  # the process that writes it is not among those that die
 
 

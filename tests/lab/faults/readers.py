@@ -43,6 +43,7 @@ class Reader:
         self._stopped = threading.Event()
         self.counts: Counter[str] = Counter()
         self.wrong: list[Complaint] = []
+        self.longest = (0.0, "read")
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 

@@ -35,15 +35,15 @@ In each round {writers} writers publish, delete and restore versions of {formats
 was acknowledged, and readers read what was there before. Then one fault comes, or two, while they go on. An answer
 during it may be an error, but not a wrong one. The servers after it are read as clients read: the files of the round
 and {sample} older ones, byte for byte, and indexes, have to be what was acknowledged, through each node; what had no
-response is there as a whole, or is not. In the end all are read, and `pkgrepo verify` reads what the stopped servers
-have.
+response is there as a whole, or is not. Every half hour, and in the end, all are read, `pkgrepo verify` reads what the
+stopped servers have, and new servers take over.
 
 Beside the writers some of {tasks} tasks work in each round:
 {names}.
 Each knows what has to hold: a block or a revoked token holds for each later read, a stage is published as a whole, a
-moved version is in one of both places, a tag is what it was at some moment of the read. In the end the log of events,
-what is counted, leftovers of a collection, and a catalog that is rebuilt from the readable layout are compared, too,
-and no log has a secret of the run.
+moved version is in one of both places, a tag is what it was at some moment of the read. When all is read, the log of
+events, what is counted, leftovers of a collection, and a catalog that is rebuilt from the readable layout are compared,
+too, and no log has a secret of the run.
 
 A power cut discards all that was not synced to an ext4 disk. System calls fail by strace, in all threads of all
 processes; networks are cut in a network namespace, so that connections end (reset), or nothing arrives any more at
@@ -69,11 +69,15 @@ class Result:
     What comes out of the rounds of a run.
 
     ``faults`` are counted by name, those that others are made of and those, too; ``recoveries_s`` are the seconds from
-    the end of each to a good answer of every server. ``wrong`` are sentences, ``found`` counts them by kind.
+    the end of each to a good answer of every server. ``wrong`` are sentences, ``found`` counts them by kind. ``lives``
+    counts the servers, which are new ones from time to time; ``items`` are those of all of them.
     """
 
     seed: int
+    minutes: float = 0
     rounds: int = 0
+    lives: int = 0
+    interrupted: bool = False
     faults: Counter[str] = Factory(Counter)
     recoveries_s: defaultdict[str, list[float]] = Factory(lambda: defaultdict(list))
     steps: Counter[str] = Factory(Counter)
@@ -111,14 +115,14 @@ class Summary:
     left_out: Sequence[str]
 
 
-def summary_of(result: Result, command: str, minutes: float) -> Summary:
+def summary_of(result: Result, command: str) -> Summary:
     """The summary of a run on this machine."""
     return Summary(
         date=f"{datetime.now(UTC):%Y-%m-%d}",
         machine=f"{platform.system()} {platform.release()}, {os.cpu_count()} processors, "
         f"Python {platform.python_version()}",
         command=command,
-        minutes=minutes,
+        minutes=result.minutes,
         rounds=result.rounds,
         faults={
             name: Struck(times, *_times(result.recoveries_s.get(name, [])))

@@ -61,10 +61,15 @@ class Complaint:
 
 
 class Worker(Protocol):
-    """What works in threads beside the fault; ``counts`` are its steps that were done, by kind."""
+    """
+    What works in threads beside the fault; ``counts`` are its steps that were done, by kind.
+
+    ``longest`` is the step that took the most seconds, for those who look where the time of a round goes.
+    """
 
     counts: Counter[str]
     wrong: list[Complaint]
+    longest: tuple[float, str]
 
     def stop(self) -> None:
         """Let the step end that is being done, and no other one begin."""

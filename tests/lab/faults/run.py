@@ -10,6 +10,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -29,8 +30,10 @@ from .results import Result, merged, page, summary_of
 from .rounds import WRONG, Check, Finding, Job, Round, Worker
 
 WRITERS: Final = 16
-ROUND_S: Final = (0.3, 1.5)  # how long there is work before a fault
-AFTER_S: Final = 0.3  # and after the servers have recovered from it
+ROUND_S: Final = (0.2, 1.0)  # how long there is work before a fault
+AFTER_S: Final = 0.2  # and after the servers have recovered from it
+LIFE_S: Final = 1800.0  # after which servers are looked at as a whole, and new ones come: what a run keeps is bounded
+MOST_SPOILED: Final = 8  # servers with something wrong, after which a run ends
 CONFIGURATION: Final = "limits.login_failures = 1000\nlog.access = false\n"
 
 
@@ -46,34 +49,74 @@ def run(
     faults: Sequence[str] = (),
 ) -> Result:
     """
-    Do rounds until so many minutes have passed, or so many are done, or something is wrong.
+    Do rounds until so many minutes have passed, or so many are done, or an interrupt comes.
 
-    ``tell`` is called with a line about each round. With ``faults`` only those come, in turn.
+    Servers are looked at as a whole and replaced by new ones after ``LIFE_S``, or when something is wrong with them;
+    after ``MOST_SPOILED`` of those the run ends. The folders of the latter are kept. ``tell`` is called with a line
+    about each round. With ``faults`` only those come, in turn.
     """
-    result, ledger = Result(seed), Ledger(folder / "ledger.jsonl")
-    ends_at = time.monotonic() + minutes * 60
-    crew = Crew(folder / "tasks", ledger, random.Random(f"{seed} tasks"), near=engine.is_near, lag_s=engine.lag_s)
+    result, begun_at = Result(seed), time.monotonic()
+    ends_at = begun_at + minutes * 60
+    spoiled = 0
+    try:
+        while spoiled < MOST_SPOILED and result.rounds < rounds and (not result.lives or time.monotonic() < ends_at):
+            place, found = folder / f"servers{result.lives}", len(result.wrong)
+            place.mkdir()
+            try:
+                _live(place, result, engine, min(ends_at, time.monotonic() + LIFE_S), rounds, writers, tell, faults)
+            except Exception:  # noqa: BLE001 - whatever the lab cannot do is told, and no reason to lose the rest
+                _note(result, f"after round {result.rounds}", [Finding(traceback.format_exc())], None)
+            result.lives += 1
+            for each in result.wrong[found:]:
+                tell(f"{WRONG.upper()}: {each}")
+            if len(result.wrong) > found:
+                spoiled += 1
+            else:
+                shutil.rmtree(place, ignore_errors=True)
+    except KeyboardInterrupt:
+        result.interrupted = True
+    result.minutes = round((time.monotonic() - begun_at) / 60, 1)
+    return result
+
+
+def _live(
+    folder: Path,
+    result: Result,
+    engine: Engine,
+    ends_at: float,
+    rounds: int,
+    writers: int,
+    tell: Callable[[str], object],
+    faults: Sequence[str],
+) -> None:
+    """Do rounds with new servers until a time, or so many are done, or something is wrong."""
+    seed, ledger, found = result.seed, Ledger(folder / "ledger.jsonl"), len(result.wrong)
+    rng = random.Random(f"{seed} {result.lives} tasks")
+    crew = Crew(folder / "tasks", ledger, rng, near=engine.is_near, lag_s=engine.lag_s)
     jobs, checks = [*JOBS, crew.job], [*CHECKS, crew.check]
     configuration = CONFIGURATION + "".join(each.configuration for each in jobs)
-    with engine.run(folder, configuration) as estate, closing(crew):
-        result.left_out += estate.left_out
-        for each in jobs:
-            each.prepare(estate.urls[0])
-        while time.monotonic() < ends_at and result.rounds < rounds and not result.wrong:
-            chosen = random.Random(f"{seed} {result.rounds} fault")
-            fault = _chosen(estate.faults, faults, result.rounds, chosen)
-            work = random.Random(f"{seed} {result.rounds} work")
-            begun = sum(1 for _ in ledger.states())
-            round_ = Round(result.rounds, estate.urls, ledger, work, begun, writers)
-            told = _Run(estate, result, round_, jobs, checks).go(fault, chosen)
-            result.rounds += 1
-            tell(told)
-        if not result.wrong:
-            last = Round(result.rounds, estate.urls, ledger, random.Random(f"{seed} last"), 0, 0)
-            _note(result, "in the end", _ended(estate, last, checks, crew), ledger)
-    result.acknowledged = ledger.acknowledged
-    result.items = sum(1 for each in ledger.states() if each.item.file)
-    return result
+    try:
+        with engine.run(folder, configuration) as estate, closing(crew):
+            result.left_out = [*estate.left_out]
+            for each in jobs:
+                each.prepare(estate.urls[0])
+            while time.monotonic() < ends_at and result.rounds < rounds and len(result.wrong) == found:
+                chosen = random.Random(f"{seed} {result.rounds} fault")
+                fault = _chosen(estate.faults, faults, result.rounds, chosen)
+                work = random.Random(f"{seed} {result.rounds} work")
+                begun = sum(1 for _ in ledger.states())
+                round_ = Round(result.rounds, estate.urls, ledger, work, begun, writers)
+                told = _Run(estate, result, round_, jobs, checks).go(fault, chosen)
+                result.rounds += 1
+                tell(told)
+            if len(result.wrong) == found:
+                last, begun_at = Round(result.rounds, estate.urls, ledger, rng, 0, 0), time.monotonic()
+                _note(result, f"after round {result.rounds}", _ended(estate, last, checks, crew), ledger)
+                tell(f"the end of these servers took {time.monotonic() - begun_at:.1f}")
+    finally:
+        result.acknowledged += ledger.acknowledged
+        result.items += sum(1 for each in ledger.states() if each.item.file)
+        ledger.close()
 
 
 def _ended(estate: Estate, round_: Round, checks: Sequence[Check], crew: Crew) -> Iterator[Finding]:
@@ -116,16 +159,17 @@ class _Run:
         time.sleep(rng.uniform(*ROUND_S))
         ledger.note(fault=fault.name, round=self.round.number)
         times.append(time.monotonic())
-        parts = [*(fault.strike(rng) or ())]
-        times.append(time.monotonic())
-        where = f"round {self.round.number}, {fault.name}" + (f" ({', '.join(parts)})" if parts else "")
+        where = f"round {self.round.number}, {fault.name}"
         try:
-            self.estate.mend()
+            parts = [*(fault.strike(rng) or ())]
+            times.append(time.monotonic())
+            where += f" ({', '.join(parts)})" if parts else ""
+            self.estate.mend(fault)
             times.append(time.monotonic())
             if parts:
                 ledger.note(parts=parts, round=self.round.number)
             time.sleep(AFTER_S)
-        except NotRecovered as error:
+        except (NotRecovered, AssertionError) as error:  # the second: a process does not start, or does not end
             _note(self.result, where, [Finding(str(error))], ledger)
             return where
         finally:
@@ -140,7 +184,9 @@ class _Run:
         _note(self.result, where, map(Finding, self.estate.said(fault)), ledger)
         times.append(time.monotonic())
         spent = zip(("work", "fault", "recovery", "end", "checks"), times, times[1:], strict=False)
-        return f"{where}: {', '.join(f'{name} {end - begin:.1f}' for name, begin, end in spent)}"
+        longest_s, longest = max(each.longest for each in workers)
+        spent_s = ", ".join(f"{name} {end - begin:.1f}" for name, begin, end in spent)
+        return f"{where}: {spent_s}; {longest} took {longest_s:.1f}"
 
     def _join(self, workers: Sequence[Worker], where: str, struck_at: float) -> None:
         for worker in workers:
@@ -150,17 +196,17 @@ class _Run:
             self.result.steps += worker.counts
             excused = [each for each in worker.wrong if each.at >= struck_at and each.status >= 500]
             self.result.steps["refused"] += len(excused)
-            wrong = [Finding(each.what) for each in worker.wrong if each not in excused]
-            _note(self.result, where, wrong, self.round.ledger)
+            wrong = dict.fromkeys(each.what for each in worker.wrong if each not in excused)  # each of them once
+            _note(self.result, where, map(Finding, wrong), self.round.ledger)
 
 
-def _note(result: Result, where: str, found: Iterable[Finding], ledger: Ledger) -> None:
+def _note(result: Result, where: str, found: Iterable[Finding], ledger: Ledger | None) -> None:
     """Add a sentence for each finding, with the history of its item."""
     for each in found:
         result.found[each.kind] += 1
         item = each.item
         told = each.why if item is None else f"{item.format} {item.name} {item.version}: {each.why}"
-        history = [] if item is None else ledger.history(item)
+        history = [] if item is None or ledger is None else ledger.history(item)
         result.wrong.append("\n    ".join([f"{where}: {told}", *history]))
 
 
@@ -189,7 +235,7 @@ def main(arguments: Sequence[str]) -> int:
     except pytest.skip.Exception as error:
         print(f"left out: {error}")
         return 2
-    summary = summary_of(result, f"bin/faults {given.minutes:g} --engine {engine.name} --seed {seed}", given.minutes)
+    summary = summary_of(result, f"bin/faults {given.minutes:g} --engine {engine.name} --seed {seed}")
     print(
         json.dumps(
             {
@@ -208,6 +254,8 @@ def main(arguments: Sequence[str]) -> int:
     for each in result.wrong:
         print(f"{WRONG.upper()}: seed {seed}, {each}")
     every = {engine.name: summary} if given.results is None else merged(given.results, engine.name, summary)
+    if result.interrupted:
+        print(f"interrupted after {result.minutes:g} minutes")
     if given.page is not None and not result.wrong:
         given.page.write_text(page(every, WRITERS))
     return 1 if result.wrong else 0

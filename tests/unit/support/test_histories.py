@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from math import inf
 
 import pytest
@@ -79,3 +81,38 @@ def test_a_history_notes_what_had_no_answer() -> None:
     assert [each.value for each in stale_reads(history.of("tag"))] == [""]
     history.decided(history.last("tag"), "a")  # it did not take effect, so nothing explains its read
     assert sorted(each.value for each in stale_reads(history.of("tag"))) == ["", "b"]
+
+
+def test_what_is_forgotten_explains_no_later_read() -> None:
+    history = History()
+    history.first("tag", "")
+    for value in ("a", "b"):
+        with history.writing("tag", value):
+            pass
+        history.read("tag", value, time.monotonic())
+    with suppress(OSError), history.writing("tag", "c"):
+        raise OSError
+    history.forget(lag_s=60)
+    assert [each.value for each in history.of("tag")] == ["", "a", "b", "c"], "a node may still serve them"
+    history.settle()
+    history.forget()
+    assert [(each.value, each.answered) for each in history.of("tag")] == [("b", True), ("c", False)]
+    for value in ("b", "c"):
+        history.read("tag", value, time.monotonic())
+    assert stale_reads(history.of("tag")) == []
+    history.forget()
+    assert [(each.value, each.answered) for each in history.of("tag")] == [("c", True)], "it was read"
+    history.read("tag", "b", time.monotonic())
+    assert [each.value for each in stale_reads(history.of("tag"))] == ["b"]
+
+
+def test_a_write_without_an_answer_is_not_known_by_a_value_that_another_one_wrote() -> None:
+    history = History()
+    with history.writing("tag", "a"):
+        pass
+    with suppress(OSError), history.writing("tag", "a"):
+        raise OSError
+    history.settle()
+    history.read("tag", "a", time.monotonic())
+    history.forget()
+    assert [each.answered for each in history.of("tag")] == [True, False]

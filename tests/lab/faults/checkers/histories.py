@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
@@ -76,6 +76,25 @@ class History:
             for each in self._operations.values():
                 for operation in each:
                     operation.ended = min(operation.ended, now)
+
+    def forget(self, lag_s: float = 0) -> None:
+        """
+        Forget the reads, which were judged, and the writes that explain no later read.
+
+        These ended before a write began that took effect ``lag_s`` seconds ago or earlier, by its answer or by a read
+        of what no other one has written.
+        """
+        until = time.monotonic() - lag_s
+        with self._lock:
+            for key, operations in self._operations.items():
+                writes = [each for each in operations if each.write]
+                values = Counter(each.value for each in writes)
+                for each in operations:
+                    if not each.write and values[each.value] == 1:
+                        [write] = [other for other in writes if other.value == each.value]
+                        write.answered, write.ended = True, min(write.ended, each.ended)
+                over = max((each.begun for each in writes if each.answered and each.ended <= until), default=-inf)
+                self._operations[key] = [each for each in writes if each.ended >= over]
 
     def last(self, key: str) -> Operation:
         """The last write that began."""

@@ -62,8 +62,13 @@ class Estate(Protocol):
     def begin(self) -> None:
         """Begin to start what is dead."""
 
-    def mend(self) -> None:
-        """Start what is dead, and wait until every server answers. :raises NotRecovered: one does not"""
+    def mend(self, after: Fault | None = None) -> None:
+        """
+        Start what is dead, and wait until every server answers. :raises NotRecovered: one does not
+
+        A server may end by itself if something that it needs failed during its start (``is_told`` of ``after``): a
+        service manager starts it again then.
+        """
 
     def settle(self) -> None:
         """Wait until servers know what was changed at others; what they may serve from memory is newer than that."""

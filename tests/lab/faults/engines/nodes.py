@@ -26,7 +26,15 @@ from pkgrepo.storage.catalog.postgresql.changes import RECHECK_S
 from pkgrepo.storage.catalog.postgresql.sessions import PACE
 from tests.lab.faults.nemesis.disks import Site, site
 from tests.lab.faults.nemesis.pairs import pairs
-from tests.lab.faults.nemesis.processes import freeze, kill_all, kill_worker, thaw, wait_until_closed
+from tests.lab.faults.nemesis.processes import (
+    WORKER,
+    freeze,
+    kill_all,
+    kill_worker,
+    kill_workers,
+    thaw,
+    wait_until_closed,
+)
 from tests.support import server_process
 from tests.support.forked_programs import run_pkgrepo
 from tests.support.network_namespaces import CUTS, FarMachine, far_machine
@@ -39,7 +47,7 @@ from tests.support.server_process import clean_environment
 from .estate import Engine, Fault, Written, wait_until_ready
 
 DATABASE: Final = "lab"
-AWAY_S: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 12.0)  # of pauses and cuts; connections are given up after 10
+AWAY_S: Final = (0.5, 0.5, 1.0, 1.0, 2.0, 4.0, 12.0)  # of pauses and cuts; connections are given up after 10
 STALE_S: Final = PACE.trusted_s + RECHECK_S + 0.5  # how long a node that could not ask may serve what it has in memory
 STORAGE: Final = """
 [[bootstrap.storages]]
@@ -103,15 +111,16 @@ class TwoNodes:
         cuts = {"the database": [self._servers.port], "the bucket": [self._bucket_port], "both": self._ports}
         every = [
             Fault("kill -9 of a node", 24, self._kill_node, is_deadly=True),
-            Fault("kill -9 of a worker", 16, self._kill_worker),
+            Fault(WORKER, 6, self._kill_worker),
+            Fault("one worker after the other", 14, self._kill_workers),
             Fault("restart of a node", 6, self._stop_node, is_deadly=True),
             *[
                 Fault(name, 5, partial(self._stop_database, how), is_deadly=True, is_told=True)
                 for name, how in stops.items()
             ],
             Fault("kill -9 of the S3 server", 6, self._kill_bucket, is_deadly=True, is_told=True),
-            Fault("a node stopped for some time", 10, self._pause_node),
-            Fault("PostgreSQL stopped for some time", 8, self._pause_database, is_told=True),
+            Fault("a node stopped for some time", 14, self._pause_node),
+            Fault("PostgreSQL stopped for some time", 10, self._pause_database, is_told=True),
             Fault("the S3 server stopped for some time", 8, self._pause_bucket, is_told=True),
         ]
         if self._servers.disk.cut is not None:
@@ -119,12 +128,12 @@ class TwoNodes:
         if self._servers.far is not None:
             every += [
                 Fault(
-                    f"network between a node and {what}: {how}", 2, partial(self._cut_network, ports, how), is_told=True
+                    f"network between a node and {what}: {how}", 1, partial(self._cut_network, ports, how), is_told=True
                 )
                 for what, ports in cuts.items()
                 for how in CUTS
             ]
-        return [*every, *pairs(self, every, 5)]
+        return [*every, *pairs(self, every, two=5, deaths=8)]
 
     @property
     def _bucket_port(self) -> int:
@@ -146,10 +155,17 @@ class TwoNodes:
                 far = self._servers.far if number else None
                 self._nodes.begin(number, self._own[number], None if far is None else far.launcher)
 
-    def mend(self) -> None:
+    def mend(self, after: Fault | None = None) -> None:
         self.begin()
         for number, url in enumerate(self.urls):
-            self._nodes.processes[number].wait_ready()
+            try:
+                self._nodes.processes[number].wait_ready()
+            except AssertionError:
+                if after is None or not after.is_told:
+                    raise
+                del self._nodes.processes[number]
+                self.begin()
+                self._nodes.processes[number].wait_ready()
             wait_until_ready(url)
 
     def settle(self) -> None:
@@ -191,6 +207,9 @@ class TwoNodes:
 
     def _kill_worker(self, rng: random.Random) -> None:
         kill_worker(rng.choice([*self._nodes.processes.values()]), rng)
+
+    def _kill_workers(self, rng: random.Random) -> list[str]:
+        return kill_workers([*self._nodes.processes.values()], rng)
 
     def _pause_node(self, rng: random.Random) -> None:
         node = rng.choice([*self._nodes.processes.values()])

@@ -16,10 +16,12 @@ from tests.lab.faults.nemesis.clocks import WHY_NONE, Clock
 from tests.lab.faults.nemesis.disks import INJECTIONS, Site, cannot_trace, full, injected, site
 from tests.lab.faults.nemesis.pairs import pairs
 from tests.lab.faults.nemesis.processes import (
+    WORKER,
     freeze,
     highest_descriptor,
     kill_all,
     kill_worker,
+    kill_workers,
     limited,
     processes_of,
     thaw,
@@ -57,13 +59,14 @@ class OneServer:
         self.faults = self._every_fault()
 
     def _every_fault(self) -> list[Fault]:
-        cuts = [Fault("power cut", 34, self._cut_power, is_deadly=True)]
+        cuts = [Fault("power cut", 30, self._cut_power, is_deadly=True)]
         disks = [Fault("full disk", 4, self._fill, is_told=True)]
         calls = [Fault(name, 2, partial(self._inject, how), is_told=True) for name, how in INJECTIONS.items()]
         clock = [Fault("clock put forward and back", 2, self._put_clock)]
         every = [
-            Fault("kill -9 of the server", 80, self._kill_server, is_deadly=True),
-            Fault("kill -9 of a worker", 40, self._kill_worker),
+            Fault("kill -9 of the server", 60, self._kill_server, is_deadly=True),
+            Fault(WORKER, 10, self._kill_worker),
+            Fault("one worker after the other", 45, self._kill_workers),
             Fault("all processes stopped for some time", 6, self._pause),
             Fault("restart", 6, self._stop, is_deadly=True),
             Fault("kill -9 of pkgrepo migrate", 4, self._kill_migration, is_deadly=True),
@@ -73,15 +76,21 @@ class OneServer:
             *([] if cannot_trace() else calls),
             *([] if WHY_NONE else clock),
         ]
-        return [*every, *pairs(self, every, 14)]
+        return [*every, *pairs(self, every, two=10, deaths=40)]
 
     def begin(self) -> None:
         if self._is_dead:
             self._server, self._is_dead = self._started(), False
 
-    def mend(self) -> None:
+    def mend(self, after: Fault | None = None) -> None:
         self.begin()
-        self._server.wait_ready()
+        try:
+            self._server.wait_ready()
+        except AssertionError:
+            if after is None or not after.is_told:
+                raise
+            self._server = self._started()
+            self._server.wait_ready()
         wait_until_ready(self.urls[0])
 
     def settle(self) -> None:
@@ -122,6 +131,9 @@ class OneServer:
 
     def _kill_worker(self, rng: random.Random) -> None:
         kill_worker(self._server, rng)
+
+    def _kill_workers(self, rng: random.Random) -> list[str]:
+        return kill_workers([self._server], rng)
 
     def _pause(self, rng: random.Random) -> None:
         """SIGSTOP to all processes for some time."""

@@ -27,6 +27,7 @@ class Backing(Task):
     """In the end another one is made and restored, and compared with the ledger."""
 
     name: ClassVar = "backups"
+    chance: ClassVar = 0.5  # its steps take seconds
     steps: ClassVar = {"back_up": 1}
 
     @staticmethod

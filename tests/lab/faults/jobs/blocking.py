@@ -98,6 +98,7 @@ class Blocking(Task):
             self._read(api, key)
         self.busy.clear()
         yield from wrong(self.history, self.lab.lag_s)
+        self.history.forget(self.lab.lag_s)
 
     def _take(self, keys: list[str]) -> str | None:
         """One of the keys that no other thread changes, or None."""

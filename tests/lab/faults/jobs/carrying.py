@@ -41,6 +41,7 @@ class Carrying(Task):
     """What a mirror, a bundle and an import have acknowledged is there, also when the source is away."""
 
     name: ClassVar = "mirrors and bundles"
+    chance: ClassVar = 0.5  # its steps take seconds
     near: ClassVar = True
     steps: ClassVar = {"mirror": 4, "write": 1, "read": 2}
 

@@ -1,7 +1,8 @@
-"""The tasks of one run: some of them work in each round, and all are asked after it what is wrong."""
+"""The tasks of one run: some of them work in each round, and are asked after it what is wrong; in the end all are."""
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from collections.abc import Iterator, Sequence
@@ -32,7 +33,8 @@ from .uploading import Uploading
 
 PRIVATE: Final = 'proxy.allow_private = ["127.0.0.1"]\n'  # where the upstreams of the tasks are
 WATCHED_S: Final = 0.2  # between two looks at the processes
-AT_ONCE: Final = 4  # tasks that work in a round
+AT_ONCE: Final = 3  # tasks that work in a round
+OTHERS: Final = 1  # tasks that did not, and are asked after it what is wrong
 TASKS: Final[Sequence[type[Task]]] = (
     Backing,
     Blocking,
@@ -53,7 +55,7 @@ TASKS: Final[Sequence[type[Task]]] = (
 
 
 class Watcher(Client):
-    """Looks for secrets in the arguments of all processes while the others work."""
+    """Looks for secrets in the arguments of all processes of the lab while the others work."""
 
     def __init__(self, lab: Lab) -> None:
         super().__init__()
@@ -65,7 +67,7 @@ class Watcher(Client):
 
     def _do(self, what: str) -> None:
         time.sleep(WATCHED_S)
-        found = [*in_arguments([*self._lab.secrets])]
+        found = [*in_arguments([*self._lab.secrets], os.getpid())]
         assert not found, found[0]
 
 
@@ -80,6 +82,7 @@ class Crew:
         self.lab.secrets.append(AUTH[1])
         self.tasks = [self._make(each, folder, rng) for each in TASKS if near or not each.near]
         settings = PRIVATE + "".join(each.settings(each.folder) for each in self.tasks)
+        self._worked: list[Task] = []
         self.job = Job(self.begin, self.prepare, settings)
 
     def _make(self, kind: type[Task], folder: Path, rng: random.Random) -> Task:
@@ -101,14 +104,19 @@ class Crew:
     def begin(self, round_: Round) -> list[Client]:
         """The threads of some of the tasks."""
         self.lab.urls[:] = round_.urls
-        chosen = round_.rng.sample(self.tasks, min(AT_ONCE, len(self.tasks)))
+        # By Efraimidis and Spirakis, Weighted random sampling with a reservoir (2006).
+        weights = {each.name: round_.rng.random() ** (1 / each.chance) for each in self.tasks}
+        chosen = sorted(self.tasks, key=lambda each: weights[each.name])[-AT_ONCE:]
+        self._worked = chosen
         clients: list[Client] = [TaskClient(each) for each in chosen for _ in range(each.threads)]
         return [*clients, Watcher(self.lab)]
 
     def check(self, round_: Round) -> Iterator[Finding]:
-        """What is wrong after a fault; of the round without writers, which is the last one, of everything."""
+        """What is wrong after a fault, of tasks that worked; of the round without writers, the last one, of all."""
         self.lab.urls[:] = round_.urls
-        for each in self.tasks:
+        others = [each for each in self.tasks if each not in self._worked]
+        asked = [*self._worked, *round_.rng.sample(others, min(OTHERS, len(others)))]
+        for each in asked if round_.writers else self.tasks:
             try:
                 found = [*(each.check() if round_.writers else each.finish())]
             except AssertionError as error:

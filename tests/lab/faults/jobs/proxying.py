@@ -100,7 +100,8 @@ class Proxying(Task):
             there = self.python.file_path(file)
             found = Proxied(self.python, there, f"{base}/packages/odd{number % 4}/1.0.{number}/{file}", sha256_of(data))
         else:
-            data, there = self.rng.randbytes(SIZE), f"/box/{number}.bin"
+            # Whose version is in its folder and its name never changes; others are asked for again.
+            data, there = self.rng.randbytes(SIZE), f"/box/1.{number}/box-1.{number}.bin"
             self.raw.serve(there, data)
             found = Proxied(self.raw, there, f"{base}{there}", sha256_of(data))
         with self.lock:

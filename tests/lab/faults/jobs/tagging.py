@@ -80,6 +80,7 @@ class Tagging(Task):
                 begun = time.monotonic()
                 self.history.read(key, self._value(self.api(), key), begun)
         yield from wrong(self.history, self.lab.lag_s)
+        self.history.forget(self.lab.lag_s)
 
     def _value(self, api: Publisher, key: str) -> str:
         """What a tag stands for; empty if there is none."""

@@ -21,7 +21,8 @@ GONE = (404, 410)
 @define
 class Task(ABC):
     """
-    ``steps`` are the names of methods with their chances; ``threads`` do them at the same time.
+    ``steps`` are the names of methods with their chances; ``threads`` do them at the same time. ``chance`` is how often
+    the task works, compared with others.
 
     A step raises AssertionError for a response that no fault explains, and leaves its state open when there is no
     response. ``folder`` is a folder of the task alone, on a disk that no fault reaches.
@@ -30,6 +31,7 @@ class Task(ABC):
     name: ClassVar[str]
     steps: ClassVar[Mapping[str, float]]
     threads: ClassVar[int] = 1
+    chance: ClassVar[float] = 1.0
     near: ClassVar[bool] = False  # servers have to reach loopback addresses of this machine
 
     lab: Lab

@@ -100,6 +100,7 @@ class Tokens(Task):
             for read in stale_reads(self.history.of(key), self.lab.lag_s):
                 writes = [str(each) for each in self.history.of(key) if each.write]
                 yield f"token {key}: {read}, against what it may; changes: {'; '.join(writes)}"
+        self.history.forget(self.lab.lag_s)
 
     def _take(self, *, writes: bool) -> Token | None:
         """A token that lives, and that no other thread changes; None if there is none."""

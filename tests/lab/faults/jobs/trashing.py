@@ -126,17 +126,19 @@ class Trashing(Task):
                 each.entries = self._entries(api, each)
                 self._restore(api, each)
                 found = [file.is_there(api) for file in each.files]
-            history = self.lab.ledger.history(str(each))
             if len({*found}) > 1:
-                yield f"{each} is there by halves: {found}; {history}"
+                yield f"{each} is there by halves: {found}; {self._history(each)}"
             elif each.asked:
                 each.there = found[0]
                 each.entries = self._entries(api, each)
                 each.asked = ""
             elif found[0] != each.there:
-                yield f"{each} is {'there' if found[0] else 'not there'}; {history}"
+                yield f"{each} is {'there' if found[0] else 'not there'}; {self._history(each)}"
             elif not all(file.is_listed(api) == each.there for file in each.files):
                 yield f"{each} is {'there' if each.there else 'deleted'}, and an index says otherwise"
+
+    def _history(self, package: Package) -> list[str]:
+        return self.lab.ledger.history(str(package))
 
     def _entries(self, api: Publisher, package: Package) -> list[str]:
         """What the trash has of a package."""

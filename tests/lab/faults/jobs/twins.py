@@ -24,6 +24,7 @@ class Twins(Task):
     """In the end a twin has the files of the writers, byte for byte, and none that were deleted."""
 
     name: ClassVar = "twins"
+    chance: ClassVar = 0.3  # its steps take seconds
     steps: ClassVar = {"export": 1}
 
     _token: str = field(default="", init=False)

@@ -13,21 +13,23 @@ PAUSE_S: Final = (0.0, 1.0)  # between both, in which a start has begun
 MOST_KILLS: Final = 3
 
 
-def pairs(estate: Estate, every: Sequence[Fault], chance: int) -> list[Fault]:
-    """Two faults of an estate, the second one in the middle of the start after the first, if that was deadly."""
+def pairs(estate: Estate, every: Sequence[Fault], *, two: int, deaths: int) -> list[Fault]:
+    """
+    Two faults of an estate, the second one in the middle of the start after the first, if that was deadly.
+
+    ``two`` is the chance of any two, ``deaths`` that of two or three which are deadly.
+    """
     deadly = [each for each in every if each.is_deadly]
 
     def strike(first: Fault, others: Sequence[Fault], rng: random.Random) -> list[str]:
-        names = [first.name]
-        first.strike(rng)
+        names = [*(first.strike(rng) or [first.name])]
         for each in others:
             estate.begin()
             time.sleep(rng.uniform(*PAUSE_S))
-            each.strike(rng)
-            names.append(each.name)
+            names += each.strike(rng) or [each.name]
         return names
 
-    def two(rng: random.Random) -> list[str]:
+    def any_two(rng: random.Random) -> list[str]:
         return strike(rng.choice(every), [rng.choice(every)], rng)
 
     def starts(rng: random.Random) -> list[str]:
@@ -35,6 +37,6 @@ def pairs(estate: Estate, every: Sequence[Fault], chance: int) -> list[Fault]:
         return strike(first, others, rng)
 
     return [
-        Fault("another fault shortly after one", chance, two, is_told=True),
-        Fault("another death during the start", chance, starts, is_told=any(each.is_told for each in deadly)),
+        Fault("another fault shortly after one", two, any_two, is_told=True),
+        Fault("another death during the start", deaths, starts, is_told=any(each.is_told for each in deadly)),
     ]

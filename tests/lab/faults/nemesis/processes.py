@@ -7,12 +7,17 @@ import random
 import resource
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Final
 
 from tests.support.server_process import ServerProcess
 from tests.support.timeouts import TIMEOUT_S
 from tests.support.workers import kill, workers_of
+
+WORKER: Final = "kill -9 of a worker"
+KILLS: Final = (2, 4)  # of workers, one after the other
+APART_S: Final = (0.0, 0.4)
 
 
 def freeze(server: ServerProcess) -> None:
@@ -40,6 +45,17 @@ def kill_worker(server: ServerProcess, rng: random.Random) -> None:
     with suppress(OSError):
         if found := workers_of(server.pid):
             kill(rng.choice(found))
+
+
+def kill_workers(servers: Sequence[ServerProcess], rng: random.Random) -> list[str]:
+    """SIGKILL to one worker after the other, also to those that have just begun. Returns a name for each."""
+    names = []
+    for number in range(rng.randint(*KILLS)):
+        if number:
+            time.sleep(rng.uniform(*APART_S))
+        kill_worker(rng.choice(servers), rng)
+        names.append(WORKER)
+    return names
 
 
 def stop(server: ServerProcess) -> None:
