@@ -35,13 +35,13 @@ class World:
         self.clock = Clock()
         self.descriptions = Descriptions(self.catalog, self.clock)
 
-    def publish(self, key: str, summary: str, version: str = "1") -> None:
+    def publish(self, key: str, summary: object, version: str = "1", **meta: object) -> None:
         """A version of a package with its event."""
 
         def command(tx: Any) -> None:
             at = self.repository.id
             package, _ = packages.ensure_package(tx, at, key=key, name=key, serial=1, now_ms=NOW)
-            about = {"text": version, "sort": version.encode(), "meta": {"summary": summary}}
+            about = {"text": version, "sort": version.encode(), "meta": {"summary": summary, **meta}}
             ensure_version(tx, package.id, key=version, publisher=SYSTEM, now_ms=NOW, **about)
             self.tell(tx, package.id, key)
 
@@ -123,6 +123,24 @@ def test_events_of_packages_that_are_gone_and_of_no_package_are_passed(world: Wo
     now(world.descriptions.current())
     assert world.summaries("gone", "here") == {"here": "Still here"}
     assert world.catalog.peek(count_undescribed) == 0
+
+
+@pytest.mark.parametrize("value", [None, 7, 1.5, True, "x", "a\0b", [], [[], {"a": 1}, None, "a\0b"], {"a\0b": ["a\0b"]}])
+@pytest.mark.parametrize(
+    "field", ["summary", "description", "keywords", "license", "author", "requires_dist", "dependencies"]
+)
+def test_whatever_the_metadata_of_a_package_are_later_ones_are_described(
+    world: World, monkeypatch: pytest.MonkeyPatch, field: str, value: object
+) -> None:
+    stored = list[object]()
+    send = world.catalog.tx.send
+    monkeypatch.setattr(world.catalog.tx, "send", lambda sql, values: [stored.extend(values), send(sql, values)][1])
+    world.publish("strange", **{"summary": "", field: value})
+    world.publish("later", "Comes later")
+    stored.clear()
+    now(world.descriptions.current())
+    assert world.summaries("later") == {"later": "Comes later"}
+    assert not [each for each in stored if isinstance(each, str) and "\0" in each]  # which PostgreSQL does not store
 
 
 @pytest.mark.parametrize("error", [StorageFull("catalog"), StorageFailed("catalog")], ids=["full", "failed"])

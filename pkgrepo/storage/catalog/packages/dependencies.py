@@ -73,7 +73,8 @@ def read_dependencies(meta: Mapping[str, Any]) -> list[Dependency]:
         if isinstance(by_name, dict):
             found += [Dependency(str(name), f"{name} {wanted}", kind) for name, wanted in by_name.items()]
     if not found:
-        for each in meta.get("requires_dist", ()):
+        needed = meta.get("requires_dist")
+        for each in needed if isinstance(needed, Sequence) and not isinstance(needed, str) else ():
             text = str(each)
             name = _NAME.match(text)
             found.append(Dependency(name[0] if name else "", text, _kind(text)))
@@ -125,7 +126,9 @@ def _stored(r: Reader, package_id: int) -> dict[tuple[str, str], str]:
 def _rows(meta: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], str]]:
     for each in read_dependencies(meta):
         if each.name:
-            yield (each.name[:LONGEST], each.kind), each.text[:LONGEST]
+            # PostgreSQL has no text with NUL, and what cannot be stored would keep all later events from being followed
+            name, text = (part[:LONGEST].replace("\0", "") for part in (each.name, each.text))
+            yield (name, each.kind), text
 
 
 def list_dependents(

@@ -58,7 +58,7 @@ def about_text(name: str, meta: Mapping[str, Any]) -> str:
     # Keywords and authors come before a long summary: they are what the package is meant to be found by.
     short = [*words[:LONGEST_ABOUT], *people_of(meta)]
     joined = " ".join((name, *(each[:LONGEST_ABOUT] for each in short), summary[: 4 * LONGEST_ABOUT]))
-    return " ".join(joined.split())[:LONGEST_ABOUT].lower()
+    return " ".join(_plain(joined).split())[:LONGEST_ABOUT].lower()
 
 
 def summary_of(meta: Mapping[str, Any]) -> str:
@@ -103,7 +103,12 @@ def put_about(tx: Transaction, package_id: int, name: str) -> None:
 
 def _line(text: str) -> str:
     """The beginning of a text without line breaks."""
-    return " ".join(text[: 4 * LONGEST_LINE].split())[:LONGEST_LINE]
+    return " ".join(_plain(text[: 4 * LONGEST_LINE]).split())[:LONGEST_LINE]
+
+
+def _plain(text: str) -> str:
+    """A text without what cannot be stored: PostgreSQL has no NUL. It would keep later events from being followed."""
+    return text.replace("\0", " ")
 
 
 def without_about(r: Reader, after: int, limit: int) -> list[int]:
