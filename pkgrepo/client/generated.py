@@ -285,8 +285,9 @@ def _show(printer: Printer, operation: Operation, value: Any, values: Mapping[st
         printer.done(fill(operation["tried" if values.get("dry_run") else "done"], values), value)
     else:
         printer.record(value, shown)
-    if "notes" in operation and (note := _value(operation["notes"], values)):
-        printer.note(text_of(note))
+    for each in operation["notes"].split(" | ") if "notes" in operation else ():
+        if note := _value(each, values):
+            printer.note(text_of(note))
     if "fails" in operation and (sentence := _value(operation["fails"], values)):
         raise Failed(text_of(sentence))
 

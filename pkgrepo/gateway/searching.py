@@ -171,8 +171,8 @@ async def _search_here(context: Context[object], request: Request, text: str, si
     resolver, catalog = services.proxy.resolver, services.catalog
     members = resolver.flat_members(repository)
     active = [each.id for each in members if each.active]
+    described = await services.descriptions.current()
     async with services.searches.semaphore.hold(networks_of(request.client_address)):
-        described = await services.descriptions.current()
         hits: Sequence[Place] = await catalog.scan(
             find_hits, described, active, text.lower().split()[:MOST_WORDS], MOST_FOUND
         )

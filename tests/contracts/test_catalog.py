@@ -11,7 +11,7 @@ from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import NOT_NOW, ICatalog
 from pkgrepo.model.advisories import HIGHEST, SEVERITIES, Advisory
 from pkgrepo.storage.catalog import advisories, download_log, logged_requests, usage_counts
-from pkgrepo.storage.catalog.descriptions import described_so_far
+from pkgrepo.storage.catalog.descriptions import find_described
 from pkgrepo.storage.catalog.packages import dependencies, summaries, text_index
 from pkgrepo.storage.catalog.packages.facts import Facts, facts_of
 from pkgrepo.storage.catalog.people import users
@@ -247,7 +247,7 @@ async def test_downloads_dependents_and_facts_are_the_same_on_every_engine(catal
     listed = await catalog.scan(summaries.list_version_summaries, package_id)
     assert [(each.text, each.downloads) for each in listed] == [("2.0", 4), ("1.0", 2)]
     await catalog.write(dependencies.put_dependencies, package_id, {"requires_dist": ["Left_Pad>=1", "x"]})
-    described = await catalog.scan(described_so_far)
+    described = await catalog.scan(find_described)
     place = described, "left-pad", [repository.id]
     (found,) = await catalog.scan(dependencies.list_dependents, *place, limit=9, order="name")
     assert (found.package, found.latest, found.needed.text) == ("demo", "2.0", "Left_Pad>=1")

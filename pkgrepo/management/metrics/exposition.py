@@ -300,7 +300,7 @@ def _capacity(store: IBlobStore | None) -> tuple[int, int] | None:
 
 
 def _searches(undescribed: int) -> Iterator[Metric]:
-    text = "Events not yet followed for what searches know; a search follows them first."
+    text = "Events not yet followed for what searches know; a search follows them first, for a second at most."
     yield GaugeMetricFamily("pkgrepo_search_backlog", text, value=undescribed)
 
 

@@ -120,6 +120,13 @@ class Hits(Record):
 
     items: Annotated[list[PackageHit], meaning("The packages, best matches first.")]
     truncated: Annotated[bool, meaning("Whether more than limit packages match.")]
+    behind: Annotated[
+        bool,
+        meaning(
+            "Whether the latest changes are not in it yet: there are too many to follow within a second, or the catalog"
+            " cannot be written."
+        ),
+    ]
     facets: Annotated[Facets | None, meaning("How the hits divide; null unless the request has facets.")] = None
 
 

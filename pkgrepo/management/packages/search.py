@@ -81,10 +81,15 @@ class Chosen:
 
 @frozen
 class Result:
-    """The packages to show, whether there are more, their facts, and the counts of all if they were counted."""
+    """
+    The packages to show, whether there are more, their facts, and the counts of all if they were counted.
+
+    ``behind`` is whether changes are left out that have just been made.
+    """
 
     found: Found
     more: bool
+    behind: bool
     facts: Mapping[tuple[int, str], Facts]
     known: Mapping[tuple[int, str], Worst]
     facets: Facets | None = None
@@ -101,7 +106,7 @@ table = Table("packages")
     rows="items",
     whole=True,
     nothing="no package has such a name",
-    notes="truncated:there are more: use --limit, or more words/",
+    notes="truncated:there are more: use --limit, or more words/ | behind:the latest changes are not in it yet/",
     about="Find packages by name or description, in all repositories that you may see.",
 )
 @table.get(
@@ -218,7 +223,8 @@ def _find_named(
 
 
 def _show(r: Reader, described: Described, places: Places, hits: Hitlist, more: bool) -> Result:
-    return Result(summaries_of(r, hits), more, facts_of(r, described, hits), _known_of(r, places, hits))
+    facts = facts_of(r, described, hits)
+    return Result(summaries_of(r, hits), more, described.is_behind, facts, _known_of(r, places, hits))
 
 
 def _count(
@@ -249,7 +255,8 @@ def _count(
         severities=_facet(each or "" for each in severities),
         unchecked=_unchecked(repositories, places),
     )
-    return Result(summaries_of(r, kept[:limit]), len(kept) > limit or more, facts, known, facets)
+    found = summaries_of(r, kept[:limit])
+    return Result(found, len(kept) > limit or more, described.is_behind, facts, known, facets)
 
 
 def _find_vulnerable(
@@ -432,4 +439,4 @@ def _record(result: Result, repositories: Visible, *, facets: bool) -> Hits:
                 license=facts.license,
             )
         )
-    return Hits(items=items, truncated=result.more, facets=result.facets if facets else None)
+    return Hits(items=items, truncated=result.more, behind=result.behind, facets=result.facets if facets else None)

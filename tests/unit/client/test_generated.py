@@ -133,7 +133,7 @@ def test_a_flag_chooses_another_operation(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_words_are_one_text_and_an_option_of_another_call_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent = _called(monkeypatch, "search", "http", "client", answer={"items": [], "truncated": False})
+    sent = _called(monkeypatch, "search", "http", "client", answer={"items": [], "truncated": False, "behind": False})
     assert sent == ("GET", "search", "packages", {"q": "http client", "limit": 50})
     sent = _called(monkeypatch, "stats", "--days", "3", answer={"days": []})
     assert sent == ("GET", "statistics", {"days": 3})

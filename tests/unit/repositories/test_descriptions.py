@@ -6,22 +6,21 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from twisted.internet.defer import Deferred, fail
+from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from pkgrepo.errors import StorageFailed, StorageFull
 from pkgrepo.model import SYSTEM, Repository
-from pkgrepo.repositories.descriptions import DELAY_S, Descriptions
+from pkgrepo.repositories.descriptions import DELAY_S, WAIT_S, Descriptions
 from pkgrepo.storage.catalog.descriptions import (
     EVENTS,
     count_undescribed,
     describe_packages,
-    described_so_far,
     find_described,
 )
 from pkgrepo.storage.catalog.packages import events, packages
 from pkgrepo.storage.catalog.packages.facts import facts_of
-from tests.support.catalog import MemoryCatalog
+from tests.support.catalog import HeldCatalog
 from tests.support.catalogs import NOW, add_repository, ensure_version
 from tests.support.repositories import now
 
@@ -30,7 +29,7 @@ class World:
     """A catalog, and what follows its events."""
 
     def __init__(self) -> None:
-        self.catalog = MemoryCatalog()
+        self.catalog = HeldCatalog()
         self.repository: Repository = self.catalog.do(add_repository)
         self.clock = Clock()
         self.descriptions = Descriptions(self.catalog, self.clock)
@@ -54,7 +53,7 @@ class World:
     def summaries(self, *keys: str) -> dict[str, str]:
         """What the catalog says of packages at this moment."""
         places = [(self.repository.id, key) for key in keys]
-        found = self.catalog.peek(facts_of, described_so_far(self.catalog.tx), places)
+        found = self.catalog.peek(facts_of, find_described(self.catalog.tx), places)
         return {key: facts.summary for (_, key), facts in found.items()}
 
 
@@ -70,10 +69,11 @@ def world() -> Iterator[World]:
 def test_who_asks_gets_all_that_was_published_before(world: World) -> None:
     world.publish("demo", "A demo")
     assert world.summaries("demo") == {"demo": ""}
-    assert world.catalog.peek(find_described) is None
+    assert world.catalog.peek(find_described).is_behind
     assert world.catalog.peek(count_undescribed) == 1
     described = now(world.descriptions.current())
     assert described == world.catalog.peek(find_described)
+    assert not described.is_behind
     assert world.summaries("demo") == {"demo": "A demo"}
     world.publish("demo", "Another one", "2")
     world.publish("other", "Something else")
@@ -107,7 +107,7 @@ def test_changes_of_a_moment_are_followed_together_soon_after_it(world: World, m
 def test_many_events_take_several_transactions(world: World) -> None:
     for number in range(EVENTS + 1):
         world.publish(f"p{number}", f"Package {number}")
-    assert world.catalog.do(describe_packages) is None
+    world.catalog.do(describe_packages)
     assert world.summaries("p0", f"p{EVENTS}") == {"p0": "Package 0", f"p{EVENTS}": ""}
     now(world.descriptions.current())
     assert world.summaries(f"p{EVENTS}") == {f"p{EVENTS}": f"Package {EVENTS}"}
@@ -125,7 +125,9 @@ def test_events_of_packages_that_are_gone_and_of_no_package_are_passed(world: Wo
     assert world.catalog.peek(count_undescribed) == 0
 
 
-@pytest.mark.parametrize("value", [None, 7, 1.5, True, "x", "a\0b", [], [[], {"a": 1}, None, "a\0b"], {"a\0b": ["a\0b"]}])
+@pytest.mark.parametrize(
+    "value", [None, 7, 1.5, True, "x", "a\0b", [], [[], {"a": 1}, None, "a\0b"], {"a\0b": ["a\0b"]}]
+)
 @pytest.mark.parametrize(
     "field", ["summary", "description", "keywords", "license", "author", "requires_dist", "dependencies"]
 )
@@ -143,27 +145,103 @@ def test_whatever_the_metadata_of_a_package_are_later_ones_are_described(
     assert not [each for each in stored if isinstance(each, str) and "\0" in each]  # which PostgreSQL does not store
 
 
+def test_a_transaction_ends_after_a_time_but_goes_on_by_one_event(world: World) -> None:
+    for key in ("a", "b", "c"):
+        world.publish(key, f"It is {key}")
+    times = iter((0.0, 0.5, 1.0, 1.5))
+    world.catalog.do(describe_packages, longest_s=1.0, clock=lambda: next(times))
+    assert world.summaries("a", "b", "c") == {"a": "It is a", "b": "It is b", "c": ""}
+    world.catalog.do(describe_packages, longest_s=0.0, clock=lambda: 2.0)
+    assert world.summaries("c") == {"c": "It is c"}
+
+
+def test_events_that_are_gone_again_are_not_waited_for(world: World) -> None:
+    world.publish("demo", "A demo")
+    now(world.descriptions.current())
+    world.publish("staged", "In a stage that ends")
+    world.catalog.do(lambda tx: tx.execute("DELETE FROM event"))
+    assert not now(world.descriptions.current()).is_behind
+    world.publish("demo", "Another one", "2")
+    now(world.descriptions.current())
+    assert world.summaries("demo") == {"demo": "Another one"}
+
+
 @pytest.mark.parametrize("error", [StorageFull("catalog"), StorageFailed("catalog")], ids=["full", "failed"])
-def test_where_nothing_can_be_written_a_full_disk_alone_leaves_what_was_known(
+def test_where_nothing_can_be_written_what_was_known_is_found(
     world: World, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     world.publish("demo", "A demo")
     now(world.descriptions.current())
     world.publish("demo", "Another one", "2")
 
-    def write(*_: object) -> Deferred[None]:
-        return fail(error)
+    async def write(*_: object) -> None:
+        raise error
 
     monkeypatch.setattr(world.catalog, "write", write)
-    if isinstance(error, StorageFull):
-        assert now(world.descriptions.current()) == described_so_far(world.catalog.tx)
-        assert world.summaries("demo") == {"demo": "A demo"}
-    else:
-        with pytest.raises(StorageFailed):
-            now(world.descriptions.current())
-        world.descriptions.startService()
-        world.clock.advance(DELAY_S)  # it is logged, and tried again with the next change
-        monkeypatch.undo()
+    assert now(world.descriptions.current()).is_behind
+    assert world.summaries("demo") == {"demo": "A demo"}
+    world.descriptions.startService()
+    world.clock.advance(DELAY_S)  # it is logged, and tried again with the next change
+    monkeypatch.undo()
+    world.descriptions.notify()
+    world.clock.advance(DELAY_S)
+    assert world.summaries("demo") == {"demo": "Another one"}
+
+
+def test_a_search_waits_for_a_second_and_takes_what_is_known_then(world: World) -> None:
+    world.publish("demo", "A demo")
+    world.catalog.holds = True
+    asked = Deferred.fromCoroutine(world.descriptions.current())
+    world.clock.advance(WAIT_S / 2)
+    assert not asked.called
+    world.clock.advance(WAIT_S / 2)
+    assert asked.result.is_behind
+    world.catalog.release()
+    assert not now(world.descriptions.current()).is_behind
+
+
+def test_a_search_waits_for_no_event_that_came_after_it(world: World) -> None:
+    world.publish("demo", "A demo")
+    world.catalog.holds = True
+    asked = Deferred.fromCoroutine(world.descriptions.current())
+    world.publish("later", "Comes later")
+    world.catalog.release()
+    assert not asked.result.is_behind
+    assert world.summaries("demo", "later") == {"demo": "A demo", "later": ""}
+
+
+def test_one_transaction_waits_for_the_writer_however_many_want_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = list[object]()
+    write = world.catalog.write
+    monkeypatch.setattr(
+        world.catalog, "write", lambda command, *args: [written.append(command), write(command, *args)][1]
+    )
+    world.publish("demo", "A demo")
+    world.descriptions.startService()
+    world.catalog.holds = True
+    asked = [Deferred.fromCoroutine(world.descriptions.current()) for _ in range(3)]
+    for _ in range(4):
+        world.publish("later", "Comes later")
         world.descriptions.notify()
         world.clock.advance(DELAY_S)
-        assert world.summaries("demo") == {"demo": "Another one"}
+    assert written == [describe_packages]
+    world.catalog.release()
+    assert not any(each.result.is_behind for each in asked)
+    assert world.summaries("later") == {"later": "Comes later"}  # the service goes on
+    assert written == [describe_packages] * 2
+
+
+def test_a_service_that_stops_begins_no_further_transaction(world: World) -> None:
+    world.publish("demo", "A demo")
+    world.catalog.holds = True
+    world.descriptions.startService()
+    world.clock.advance(DELAY_S)
+    world.publish("later", "Comes later")
+    world.descriptions.stopService()
+    world.catalog.release()
+    assert world.summaries("later") == {"later": ""}
+    world.descriptions.startService()
+    world.clock.advance(DELAY_S)
+    assert world.summaries("later") == {"later": "Comes later"}

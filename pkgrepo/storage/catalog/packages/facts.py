@@ -29,12 +29,18 @@ NONE = Facts()
 @frozen
 class Described:
     """
-    What packages say of themselves and need is in the catalog up to an event. Queries for that demand this value.
+    What packages say of themselves and need is in the catalog up to the event ``seq``. Queries for that demand this.
 
-    It is made by L{pkgrepo.repositories.descriptions} alone, which follows the events first.
+    It is made by L{pkgrepo.repositories.descriptions}, which follows the events up to ``last`` first, where it can.
     """
 
     seq: int
+    last: int
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there are events up to ``last`` that were not followed."""
+        return self.seq < self.last
 
 
 def facts_of(r: Reader, _: Described, places: Sequence[tuple[int, str]]) -> dict[tuple[int, str], Facts]:

@@ -199,6 +199,8 @@ async def test_packages_are_found_by_name_where_the_caller_may_see_them(filled: 
     assert len(await names("")) == 3
     assert (await filled.ok("GET", "/search/packages?q=demo&limit=1"))["truncated"] is True
 
+    assert (await filled.ok("GET", "/search/packages?q=demo"))["behind"] is False
+
     for place, name in (("py", "described"), ("shut", "described-too"), ("veiled", "described-as-well")):
         await filled.publish(f"main/{place}", name, "1.0", summary="Demonstrates photosynthesis")
     assert await names("q=photosynth") == ["main/py/described"]

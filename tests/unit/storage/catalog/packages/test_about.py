@@ -9,7 +9,7 @@ import pytest
 
 from pkgrepo.model import SYSTEM, VersionState
 from pkgrepo.storage.catalog import usage_counts
-from pkgrepo.storage.catalog.descriptions import described_so_far
+from pkgrepo.storage.catalog.descriptions import find_described
 from pkgrepo.storage.catalog.packages import packages, text_index, versions
 from pkgrepo.storage.catalog.packages.search.words import SIZES, Sizes, search_packages
 from pkgrepo.storage.catalog.packages.text_index import LONGEST_ABOUT, about_text
@@ -62,7 +62,7 @@ def search(
 ) -> list[str]:
     """The keys that a search finds."""
     where = [catalog.repository.id] if repository_ids is None else repository_ids
-    found = catalog.peek(search_packages, catalog.peek(described_so_far), where, words, limit, sizes=sizes)
+    found = catalog.peek(search_packages, catalog.peek(find_described), where, words, limit, sizes=sizes)
     return [each.key for _, each in found]
 
 

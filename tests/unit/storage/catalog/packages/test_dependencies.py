@@ -6,7 +6,7 @@ import pytest
 
 from pkgrepo.model import BlobInfo, NewFile
 from pkgrepo.repositories.publish.releases import Release, publish_releases
-from pkgrepo.storage.catalog.descriptions import describe_packages, described_so_far
+from pkgrepo.storage.catalog.descriptions import describe_packages, find_described
 from pkgrepo.storage.catalog.packages import text_index
 from pkgrepo.storage.catalog.packages.dependencies import (
     DEPENDENT_ORDER,
@@ -46,7 +46,7 @@ def test_requirements_are_read_from_the_metadata_of_every_format(meta: Any, want
 
 def dependents(catalog: MemoryCatalog, name: str, ids: list[int], **page: Any) -> list[tuple[str, str, str]]:
     page = {"limit": 9, "order": DEPENDENT_ORDER.name, **page}
-    found = catalog.peek(list_dependents, catalog.peek(described_so_far), spelling_of(name), ids, **page)
+    found = catalog.peek(list_dependents, catalog.peek(find_described), spelling_of(name), ids, **page)
     return [(each.package, each.needed.text, each.needed.kind) for each in found]
 
 
@@ -62,11 +62,11 @@ def test_packages_that_need_a_name_are_found_a_page_at_a_time() -> None:
     assert dependents(catalog, "left-pad", both)[:4] == rows * 2
     assert dependents(catalog, "left-pad", [two.id])[:2] == rows
     assert dependents(catalog, "left-pad", []) == dependents(catalog, "pad", both) == []
-    first = catalog.peek(list_dependents, catalog.peek(described_so_far), "left-pad", both, limit=3, order="name")
+    first = catalog.peek(list_dependents, catalog.peek(find_described), "left-pad", both, limit=3, order="name")
     rest = dependents(catalog, "left-pad", both, after=DEPENDENT_ORDER.position(first[-1]))
     assert [name for name, _, _ in rest] == ["a", "b", "b", "c", "c"]
-    assert catalog.peek(count_dependents, catalog.peek(described_so_far), "left-pad", both) == 8
-    assert catalog.peek(count_dependents, catalog.peek(described_so_far), "left-pad", []) == 0
+    assert catalog.peek(count_dependents, catalog.peek(find_described), "left-pad", both) == 8
+    assert catalog.peek(count_dependents, catalog.peek(find_described), "left-pad", []) == 0
 
 
 def test_what_the_highest_live_version_no_longer_needs_is_forgotten() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from pkgrepo.model import SYSTEM
 from pkgrepo.storage.catalog import usage_counts
-from pkgrepo.storage.catalog.descriptions import described_so_far
+from pkgrepo.storage.catalog.descriptions import find_described
 from pkgrepo.storage.catalog.packages import packages, summaries, text_index
 from pkgrepo.storage.catalog.packages.search.matching import Match, count_packages, matching_packages
 from pkgrepo.storage.catalog.packages.search.words import Sizes, search_packages
@@ -44,7 +44,7 @@ def add(catalog: Any, key: str, number: int = 99, count: int = 0) -> int:
 
 def search(catalog: Any, *words: str, limit: int = 10, **how: Any) -> list[str]:
     """The keys that a search finds."""
-    described = catalog.peek(described_so_far)
+    described = catalog.peek(find_described)
     found: Sequence[Any] = catalog.peek(search_packages, described, [catalog.repository.id, 99], words, limit, **how)
     return [each.key for _, each in found]
 
@@ -137,7 +137,7 @@ def test_packages_without_downloads_are_read_only_until_there_are_enough(catalog
 
     sizes = WAYS["by-downloads"]
     catalog.peek(
-        lambda r: search_packages(Planned(r), described_so_far(r), [catalog.repository.id], ["pad"], 10, sizes=sizes)
+        lambda r: search_packages(Planned(r), find_described(r), [catalog.repository.id], ["pad"], 10, sizes=sizes)
     )
     assert plans
     assert "package_downloads (repository_id=? AND downloads=?)" in plans[0]
