@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
+from twisted.internet.defer import CancelledError
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -55,6 +56,8 @@ class UsedFormats(PeriodicTask):
         for each in missing:
             try:
                 await self._in_thread(each.load)
+            except CancelledError:
+                raise
             except Exception as error:  # noqa: BLE001 - of any module; one that fails does not hold up the others
                 if self._failures.get(each.name) != repr(error):
                     self._failures[each.name] = repr(error)

@@ -12,6 +12,7 @@ from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository
 from pkgrepo.repositories.context import FAILURES, MaintenanceContext, MaintenanceWork, reason_of
+from pkgrepo.repositories.format import load_formats
 from pkgrepo.repositories.layout.images.changes import ImageChanges
 from pkgrepo.repositories.layout.images.directory import ImageLayoutWriter
 from pkgrepo.repositories.layout.images.large_images import LargeImages
@@ -197,6 +198,7 @@ async def open_writer(context: MaintenanceContext, repository: Repository) -> La
     layout = await context.open_layout(storage)
     if format_ is None or layout is None or not storage.readable_layout:
         return None
+    await load_formats([format_], context.pools.cpu)  # another process may have added the repository right now
     if format_.images is not None:
         return ImageLayoutWriter(layout, repository)
     if format_.tree is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from attrs import frozen
-from twisted.internet.defer import maybeDeferred
+from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.task import Clock
 from twisted.logger import LogEvent, globalLogPublisher
 
@@ -69,12 +69,15 @@ class Setup:
     def __init__(self, *formats: Late) -> None:
         self.clock, self.registry = Turns(), Registry()
         self.threads = 0
+        self.held: Deferred[None] | None = None  # for what is loading
         self.formats: dict[str, Any] = {each.name: each for each in formats}
         registry: Any = self.registry
         self.used = UsedFormats(self.formats, registry, self.in_thread, self.clock)
 
     def in_thread(self, func: Callable[[], Any]) -> Any:
         self.threads += 1
+        if self.held is not None:
+            return self.held
         return maybeDeferred(func)
 
 
@@ -123,6 +126,15 @@ def test_a_catalog_that_cannot_be_read_is_asked_again(failures: list[LogEvent]) 
     setup.clock.advance(AGAIN_S)
     assert raw.is_loaded
     assert not failures
+
+
+def test_a_stop_during_a_load_is_no_failure_and_loads_nothing_more(failures: list[LogEvent]) -> None:
+    setup = Setup(Late("raw"), Late("other"))
+    setup.registry.add("raw", "other")
+    setup.held = Deferred()
+    setup.used.startService()
+    setup.used.stopService()
+    assert (failures, setup.threads) == ([], 1)
 
 
 def test_nothing_is_loaded_after_the_stop() -> None:

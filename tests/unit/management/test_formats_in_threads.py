@@ -1,4 +1,4 @@
-"""No request to the API loads a format in the reactor's thread, which would keep all others waiting."""
+"""What asks formats in the reactor's thread has them loaded in another one: requests to the API, and the layout."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from typing import Any
 
 import pytest_twisted
 
+from pkgrepo.composition.used_formats import UsedFormats
 from pkgrepo.gateway.format import LateFormat
+from pkgrepo.interfaces import Transaction
+from pkgrepo.model import Repository, RepositoryType, Visibility
+from pkgrepo.storage.catalog.server import repositories
+from tests.support.inprocess_server import until
 from tests.support.memory_server import WITHOUT_CONDA, Stack
 
 
@@ -45,3 +50,27 @@ async def test_an_explanation_needs_the_format_of_the_repository_alone(stack: An
     assert found["version"]["version"] == "1.0"
     assert not stack.kept_waiting
     assert stack.assembly.core.loaded_formats() == before
+
+
+async def test_the_readable_layout_of_a_repository_that_another_process_has_added(stack: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(UsedFormats, "_begin", lambda _: None)  # what it loads may be late for the layout
+    core = stack.assembly.core
+    storage_id = core.registry.storages()[0].id
+
+    def add(tx: Transaction) -> Repository:
+        return repositories.add_repository(
+            tx,
+            storage_id=storage_id,
+            format="raw",
+            name="files",
+            type=RepositoryType.HOSTED,
+            visibility=Visibility.PUBLIC,
+            config={"type": "Hosted"},
+            settings={},
+            now_ms=0,
+        )
+
+    repository = await core.catalog.write(add)
+    core.follow(repository)
+    await until(lambda: core.formats["raw"].is_loaded)
+    assert not stack.kept_waiting
