@@ -18,6 +18,7 @@ from pkgrepo.storage.catalog.descriptions import (
     describe_packages,
     find_described,
 )
+from pkgrepo.storage.catalog.engine.schema import load_schema
 from pkgrepo.storage.catalog.packages import events, packages
 from pkgrepo.storage.catalog.packages.facts import facts_of
 from tests.support.catalog import HeldCatalog
@@ -164,6 +165,19 @@ def test_events_that_are_gone_again_are_not_waited_for(world: World) -> None:
     world.publish("demo", "Another one", "2")
     now(world.descriptions.current())
     assert world.summaries("demo") == {"demo": "Another one"}
+
+
+@pytest.mark.parametrize("before", [0, 2])
+def test_an_upgraded_catalog_has_what_packages_said_of_themselves_before(world: World, before: int) -> None:
+    for number in range(before):
+        world.publish(f"p{number}", "Was described when it was published")
+    (step,) = (each for each in load_schema().migrations if each.name == "0003_described_packages.sql")
+    world.catalog.do(lambda tx: tx.execute(step.sql))
+    assert world.catalog.peek(count_undescribed) == 0
+    world.publish("later", "Comes later")
+    assert world.catalog.peek(count_undescribed) == 1
+    now(world.descriptions.current())
+    assert world.summaries("later") == {"later": "Comes later"}
 
 
 @pytest.mark.parametrize("error", [StorageFull("catalog"), StorageFailed("catalog")], ids=["full", "failed"])

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import pytest_twisted
 
+from pkgrepo.errors import StorageFull
+from pkgrepo.repositories import descriptions
 from tests.support.memory_server import Stack
 from tests.support.npm_packages import make_publish
 from tests.support.python_packages import make_metadata, make_wheel
@@ -174,6 +176,23 @@ async def test_the_tree_shows_one_level_at_a_time(filled: Stack) -> None:
     assert ([each["name"] for each in rest["items"]], rest["next"]) == (["other-thing"], None)
 
 
+async def test_a_search_that_cannot_follow_the_latest_changes_says_so(
+    filled: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (await filled.ok("GET", "/search/packages?q=demo"))["behind"] is False
+
+    def full(*_: object) -> None:
+        raise StorageFull("catalog")
+
+    monkeypatch.setattr(descriptions, "describe_packages", full)
+    await filled.publish("main/py", "demo-late", "1.0", summary="Comes late")
+    for query in ("q=demo", "q=demo&facets=true"):
+        found = await filled.ok("GET", f"/search/packages?{query}")
+        assert found["behind"] is True
+        assert [each["name"] for each in found["items"]] == ["Demo", "demo-late"]  # names are known at once
+    assert (await filled.ok("GET", "/activity"))["behind"] is True
+
+
 async def test_packages_are_found_by_name_where_the_caller_may_see_them(filled: Stack) -> None:
     await filled.add_repository("shut", visibility="private")
     await filled.add_repository("veiled", visibility="hidden")
@@ -198,8 +217,6 @@ async def test_packages_are_found_by_name_where_the_caller_may_see_them(filled: 
     assert await names("q=%25") == []
     assert len(await names("")) == 3
     assert (await filled.ok("GET", "/search/packages?q=demo&limit=1"))["truncated"] is True
-
-    assert (await filled.ok("GET", "/search/packages?q=demo"))["behind"] is False
 
     for place, name in (("py", "described"), ("shut", "described-too"), ("veiled", "described-as-well")):
         await filled.publish(f"main/{place}", name, "1.0", summary="Demonstrates photosynthesis")
