@@ -55,6 +55,7 @@ async def test_cached_repositories_are_reused_until_the_configuration_changes(ca
     monkeypatch.setattr(repositories, "all_repositories", load)
     registry = Registry(ours)
     first = registry.find("main", "py")
+    loads[:-1] = []  # without the run by which the catalog learns that it is a query of several statements
     for _ in range(3):
         await theirs.write(repositories.bump_serial, added.id)
         assert registry.find("main", "py") is first
