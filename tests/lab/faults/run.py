@@ -29,7 +29,7 @@ from .ledger import Ledger
 from .results import Result, merged, page, summary_of
 from .rounds import WRONG, Check, Finding, Job, Round, Worker
 
-WRITERS: Final = 16
+WRITERS: Final = 8  # more of them make so many items that reading them all takes longer than the rounds
 ROUND_S: Final = (0.2, 1.0)  # how long there is work before a fault
 AFTER_S: Final = 0.2  # and after the servers have recovered from it
 LIFE_S: Final = 1800.0  # after which servers are looked at as a whole, and new ones come: what a run keeps is bounded
