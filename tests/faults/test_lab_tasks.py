@@ -137,7 +137,8 @@ def _tagging(task: Tagging) -> None:
 
 
 def _tokens(task: Tokens) -> None:
-    token = next(each for each in task.tokens if each.lives)
+    task.make()  # the steps may have revoked all others
+    token = task.tokens[-1]
     with task.history.writing(f"{token.id} read", "refused"):
         token.lives = False  # which the server was not told
 
