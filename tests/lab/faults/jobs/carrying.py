@@ -78,7 +78,8 @@ class Carrying(Task):
             if answer.status_code != 200:
                 raise Idle
         found = answer.json()
-        assert not found["problems"], f"{load}: {found['problems']}"
+        # What could not be stored is told: 500, since that is excused once a fault began.
+        assert not found["problems"], f"{load}: 500 {found['problems']}"
         load.is_mirrored = True
 
     def write(self) -> None:
@@ -105,7 +106,7 @@ class Carrying(Task):
             assert answer.status_code in (200, 202, 409), f"{bundle}: {answer.status_code} {answer.text[:300]}"
             if answer.status_code != 200:
                 raise Idle
-        assert not answer.json()["left_out_count"], f"{bundle}: {answer.text[:300]}"
+        assert not answer.json()["left_out_count"], f"{bundle}: 500 {answer.text[:300]}"
         for each in self.loads:
             each.is_carried = each.is_carried or each.bundle == bundle
 

@@ -48,4 +48,5 @@ class Collecting(Task):
         if answer.status_code == 200 and what in ("gc", "verify"):
             found = answer.json()
             problems = found.get("errors") or found.get("damaged") or found.get("missing")
-            assert not problems, f"{what} of {format_} says {str(found)[:400]}"
+            # What cannot be read while a disk fails is told: 500, since that is excused once a fault began.
+            assert not problems, f"{what} of {format_}: 500 {str(found)[:400]}"

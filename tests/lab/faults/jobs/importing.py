@@ -82,7 +82,8 @@ class Importing(Task):
             if answer.status_code != 200:
                 raise Idle
         found: dict[str, int] = answer.json()
-        assert not found["left_out_count"], f"{source}: {answer.text[:300]}"
+        # A file that could not be stored is left out, and told: 500, since that is excused once a fault began.
+        assert not found["left_out_count"], f"{source}: 500 {answer.text[:300]}"
         source.done = True
         return found
 
