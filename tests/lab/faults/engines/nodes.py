@@ -115,7 +115,7 @@ class TwoNodes:
             Fault("one worker after the other", 14, self._kill_workers),
             Fault("restart of a node", 6, self._stop_node, is_deadly=True),
             *[
-                Fault(name, 5, partial(self._stop_database, how), is_deadly=True, is_told=True)
+                Fault(name, 7, partial(self._stop_database, how), is_deadly=True, is_told=True)
                 for name, how in stops.items()
             ],
             Fault("kill -9 of the S3 server", 6, self._kill_bucket, is_deadly=True, is_told=True),
