@@ -2,7 +2,7 @@
 How far the events of packages were followed for what searches and lists read: what packages say of themselves and need.
 
 Both are written soon after a publish, for the packages of some hundred events in one transaction: that of the publish
-of an npm package had a third more pages with them. How far events were followed is a setting, which moves in that
+of an npm package had twice the pages with them. How far events were followed is a setting, which moves in that
 transaction: a crash repeats some, and loses none.
 
 The last event may be gone again, for those of a stage are removed with it. No number is given twice.
