@@ -21,7 +21,7 @@ from pkgrepo.auth.permissions.format_rights import has_images
 from pkgrepo.auth.permissions.rules import NO_REPOSITORY, make_placeholder
 from pkgrepo.concurrency.late import Late
 from pkgrepo.concurrency.lru import Lru
-from pkgrepo.errors import Invalid, PkgrepoError, StorageFailed
+from pkgrepo.errors import Invalid, PkgrepoError
 from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.gateway.callers.tokens import TAKEN
 from pkgrepo.gateway.refusals import STATUSES, refusal_response
@@ -125,10 +125,7 @@ class Mounts:
 
     def refresh_now(self) -> bool:
         """Whether the configuration is in memory as it is now; see L{Registry}. It is not if it cannot be read."""
-        try:
-            return self._registry.refresh_now()
-        except StorageFailed:  # who waits for it then is told so in the client's form
-            return False
+        return self._registry.refresh_now()
 
     async def refresh_configuration(self) -> None:
         """Have the configuration in memory as it is now; see L{Registry}."""

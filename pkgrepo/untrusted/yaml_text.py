@@ -1,12 +1,17 @@
 """
 YAML that others wrote, as texts, lists and objects: nothing is made of tags, and no text becomes a number or a time.
 
-PyYAML, which takes 3 MB and 20 ms, is imported for the first document.
+PyYAML, which takes 3 MB and 20 ms, is imported for the first document, by L{load_yaml} alone.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.util import find_spec
+from threading import Lock
 from typing import Any, Final
 
 from pkgrepo.errors import Invalid
@@ -15,9 +20,35 @@ MOST_DEPTH: Final = 50
 MOST_EVENTS: Final = 4_000_000
 MOST_DIRECTIVES: Final = 10  # libyaml compares each with all others
 
+_LOADING: Final = Lock()
 _LONGEST: Final = 500  # characters of a sentence about a malformed one
 _NULLS: Final = ("", "~", "null")
 _COLLECTIONS: Final[Mapping[str, Callable[[], Any]]] = {"MappingStartEvent": dict, "SequenceStartEvent": list}
+
+
+@cache
+def load_yaml() -> Any:
+    """
+    Import PyYAML as a whole, or leave nothing of it behind.
+
+    An import that fails halfway, for want of a descriptor, leaves submodules behind that the next import does not give
+    to the package; and where libyaml cannot be loaded PyYAML goes on without it. Either would last until a restart.
+
+    :raises OSError: no descriptor is left; :raises ImportError: it cannot be loaded
+    """
+    with _LOADING:
+        try:
+            import yaml  # noqa: PLC0415 - see above
+
+            if not yaml.__with_libyaml__ and find_spec("yaml._yaml") is not None:
+                raise ImportError("libyaml was not loaded")
+        except BaseException:
+            for name in [*sys.modules]:
+                if name.partition(".")[0] in ("yaml", "_yaml"):
+                    del sys.modules[name]
+            os.close(os.open(os.devnull, os.O_RDONLY))  # which fails for want of a descriptor, too
+            raise
+    return yaml
 
 
 def read_yaml(text: str, *, aliases: bool = False) -> Any:
@@ -28,8 +59,7 @@ def read_yaml(text: str, *, aliases: bool = False) -> Any:
 
     :raises Invalid: it is malformed, nested too deeply, has too many values, or an alias where none may be
     """
-    import yaml  # noqa: PLC0415 - see above
-
+    yaml = load_yaml()
     if text.count("\n%") > MOST_DIRECTIVES:
         raise Invalid("it has too many directives")
     try:
@@ -54,8 +84,7 @@ def read_mapping(data: bytes, name: str) -> dict[str, Any]:
 
 
 def _read_events(text: str, anchors: dict[str, Any] | None) -> Any:
-    import yaml  # noqa: PLC0415 - as above
-
+    yaml = load_yaml()
     root: list[Any] = []
     stack: list[tuple[Any, list[Any]]] = [(root, [])]  # a collection, and the key in a mapping whose value comes next
     for number, event in enumerate(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))):

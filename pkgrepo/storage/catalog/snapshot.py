@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from pkgrepo.concurrency.single_flight import SingleFlight
+from pkgrepo.errors import StorageFailed
 from pkgrepo.interfaces import NOT_NOW, ICatalog, Reader
 
 T = TypeVar("T")
@@ -32,11 +33,18 @@ class Snapshot(Generic[T]):
         self._flight: SingleFlight[int, None] = SingleFlight()
 
     def refresh_now(self) -> bool:
-        """Refresh the value without waiting. False if the catalog cannot answer at once: await ``refresh`` then."""
-        generation = self._catalog.generation()
-        if generation == self._generation:
-            return True
-        found = self._catalog.peek(self._read, self.value)
+        """
+        Refresh the value without waiting. False if the catalog cannot answer at once: await ``refresh`` then.
+
+        It cannot if it cannot be read, either: who awaits ``refresh`` is told why.
+        """
+        try:
+            generation = self._catalog.generation()
+            if generation == self._generation:
+                return True
+            found = self._catalog.peek(self._read, self.value)
+        except StorageFailed:
+            return False
         if found is NOT_NOW:
             return False
         self._begun += 1
@@ -45,8 +53,7 @@ class Snapshot(Generic[T]):
 
     def latest(self) -> T:
         """Return the value, refreshed first if that is possible without waiting."""
-        if self._catalog.generation() != self._generation:
-            self.refresh_now()
+        self.refresh_now()
         return self.value
 
     async def refresh(self) -> None:

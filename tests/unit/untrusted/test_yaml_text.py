@@ -1,5 +1,8 @@
 """YAML of others is read as texts, within limits."""
 
+import subprocess
+import sys
+
 import pytest
 
 from pkgrepo.errors import Invalid
@@ -38,3 +41,32 @@ def test_an_alias_is_the_same_value_where_it_may_be() -> None:
     assert found["d"][0] is found["d"]
     with pytest.raises(Invalid):
         read_yaml("a: *x", aliases=True)
+
+
+FAILING = """
+import errno, sys
+from pkgrepo.untrusted.yaml_text import load_yaml
+
+missing, error = sys.argv[1], {"OSError": OSError(errno.EMFILE, "x"), "ImportError": ImportError("x")}[sys.argv[2]]
+
+class Failing:
+    @staticmethod
+    def find_spec(name, path, target=None):
+        if name == missing:
+            raise error
+
+sys.meta_path.insert(0, Failing)
+try:
+    load_yaml()
+except (OSError, ImportError):
+    sys.meta_path.remove(Failing)
+    print(load_yaml().load("a: 1", Loader=load_yaml().CSafeLoader))
+"""
+
+
+@pytest.mark.parametrize("error", ["OSError", "ImportError"])
+@pytest.mark.parametrize("name", ["yaml", "yaml.error", "yaml.loader", "yaml.cyaml", "yaml._yaml"])
+def test_an_import_that_fails_halfway_is_whole_the_next_time(name: str, error: str) -> None:
+    command = [sys.executable, "-c", FAILING, name, error]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == "{'a': 1}\n", done.stderr

@@ -6,7 +6,7 @@ dict like any other mapping. Only null is recognised among plain scalars: ``1.10
 boolean. Every other tag is refused. Aliases are references to the same value, so that they take no memory; readers of
 the value look at a bounded number of places in it.
 
-PyYAML is imported by the first gem: it takes 20 ms and 3 MB.
+PyYAML is imported by the first gem.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.rubygems.limits import LONGEST_BINARY, MOST_DEPTH, MOST_DIRECTIVES, MOST_EVENTS
 from pkgrepo.untrusted.text import quoted
+from pkgrepo.untrusted.yaml_text import load_yaml
 
 SPECIFICATION: Final = "Gem::Specification"
 CLASSES: Final = frozenset(
@@ -62,8 +63,7 @@ def read_document(source: Source, data: bytes, what: str, root: str | None = Non
     # libyaml compares each directive with all others; no tool writes any, and every tool writes UTF-8.
     if data.startswith(_UTF16) or _count_directives(data) > MOST_DIRECTIVES:
         raise source.refuse(f"has a {what} that is not plain UTF-8 YAML without directives")
-    import yaml  # noqa: PLC0415 - see above
-
+    yaml = load_yaml()
     try:
         value, tag = _Builder(source, what).build(yaml.parse(_PacedInput(data), Loader=yaml.CSafeLoader))
     except (yaml.YAMLError, UnicodeDecodeError, ValueError):
@@ -109,8 +109,7 @@ class _Builder:
 
     def build(self, events: Iterator[Any]) -> tuple[Any, str | None]:
         """The value of the first document, and the tag of its root."""
-        import yaml  # noqa: PLC0415 - see above
-
+        yaml = load_yaml()
         documents = 0
         gil = GilReleaser()
         for count, event in enumerate(events):

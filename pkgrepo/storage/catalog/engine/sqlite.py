@@ -198,7 +198,10 @@ class SqliteCatalog:
         return self._generation()
 
     def _read_version(self) -> int:
-        return int(self._reading().all("PRAGMA data_version")[0][0])
+        try:
+            return int(self._reading().all("PRAGMA data_version")[0][0])
+        except STORAGE_ERRORS as error:
+            raise explain(error) from error
 
     def _reading(self) -> SqliteReader:
         if self._reader is None:

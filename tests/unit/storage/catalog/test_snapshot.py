@@ -6,10 +6,12 @@ import pytest
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
+from pkgrepo.errors import StorageFailed
 from pkgrepo.storage.catalog.server import settings
 from pkgrepo.storage.catalog.snapshot import Snapshot
 from tests.support.catalog import MemoryCatalog
 from tests.support.delayed_catalog import DelayedCatalog
+from tests.support.repositories import now
 
 
 class Held:
@@ -40,6 +42,26 @@ def test_refresh_now_updates_the_value_if_the_catalog_answers_at_once() -> None:
         catalog.do(settings.increment, "serial")
         assert snapshot.refresh_now()
         assert snapshot.value == str(number)
+
+
+@pytest.mark.parametrize("failing", ["peek", "generation"])
+def test_what_cannot_be_read_is_as_it_was_and_told_to_who_waits(failing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise StorageFailed("catalog")
+
+    catalog = MemoryCatalog()
+    snapshot = Snapshot(catalog, lambda reader, _before: settings.get(reader, "serial"), None)
+    catalog.do(settings.increment, "serial")
+    assert snapshot.latest() == "1"
+    catalog.do(settings.increment, "serial")
+    with monkeypatch.context() as broken:
+        broken.setattr(catalog, failing, fail)
+        broken.setattr(catalog, "look", fail)
+        assert snapshot.latest() == "1"
+        assert not snapshot.refresh_now()
+        with pytest.raises(StorageFailed):
+            now(snapshot.refresh())
+    assert snapshot.latest() == "2"
 
 
 def test_nothing_is_read_while_the_generation_is_unchanged() -> None:
