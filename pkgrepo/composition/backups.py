@@ -91,7 +91,7 @@ async def check_backup(
     progress.end()
     try:
         proof = msgspec.json.decode(output, type=_Proof)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return 0, [f"the check could not be made: {reason}"]
     if code and not proof.problems:
         return proof.fetched, [f"the process of the check ended with {code}"]

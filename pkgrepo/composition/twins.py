@@ -84,7 +84,7 @@ async def _write(core: Core, factory: IProtocolFactory, plan: TwinPlan, progress
         raise PkgrepoError(reason)
     try:
         return msgspec.json.decode(output, type=Exported)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         raise PkgrepoError(f"its process printed no result: {reason}") from None
 
 

@@ -78,7 +78,7 @@ class UpstreamSearch:
             found: Any = msgspec.json.decode(body)
             rows = [[each.get(name) for name in self.fields] for each in found[self.items]]
             count = reduce(lambda value, name: value[name], self.total, found)
-        except (msgspec.DecodeError, RecursionError, AttributeError, KeyError, TypeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, AttributeError, KeyError, TypeError):
             raise Invalid("it is no response to a search") from None
         texts = [[each if isinstance(each, str) else "" for each in row] for row in rows]
         return [Match(*row) for row in texts if row[0]], count if isinstance(count, int) and count > 0 else 0

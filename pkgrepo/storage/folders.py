@@ -71,7 +71,7 @@ class StoragesFile:
         """
         try:
             return msgspec.json.decode(self._path.read_bytes(), type=list[StorageEntry])
-        except (FileNotFoundError, msgspec.MsgspecError):
+        except (FileNotFoundError, msgspec.MsgspecError, UnicodeDecodeError):
             return []
 
     def add(self, storage: StorageEntry) -> None:
@@ -300,7 +300,7 @@ def _owner(folder: Path) -> Owner | None:
         return msgspec.json.decode((folder / OWNER).read_bytes(), type=Owner)
     except FileNotFoundError:
         return None
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         raise Conflict(
             f"{folder / OWNER} is damaged; remove it to let the storage belong to the server that opens it"
         ) from None

@@ -106,7 +106,7 @@ def read_manifest(data: bytes | None, where: str) -> Manifest | None:
         return None
     try:
         found = msgspec.json.decode(data, type=Manifest)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Invalid(f"{where}/{MANIFEST} is damaged: {error}") from None
     if found.form != FORM:
         raise Invalid(f"the twin in {where} has the form {found.form!r}, and this version knows {FORM!r}")

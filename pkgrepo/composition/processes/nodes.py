@@ -87,7 +87,7 @@ class NodeChannel:
     def _receive(self, data: bytes) -> None:
         try:
             news = _decode(data)
-        except msgspec.MsgspecError:  # of a newer or an older node
+        except (msgspec.MsgspecError, UnicodeDecodeError):  # of a newer or an older node
             return
         match news:
             case Published():

@@ -196,7 +196,7 @@ def _object(raw: bytes) -> dict[str, Any]:
     """:raises Invalid: the record is no object"""
     try:
         return msgspec.json.decode(raw, type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise Invalid("its record cannot be read") from None
 
 

@@ -94,7 +94,7 @@ def decode(name: str, data: bytes) -> Manifest:
         raise Invalid(f"the manifest {name} is damaged: its bytes do not have the digest in its name")
     try:
         manifest = msgspec.json.decode(data, type=Manifest)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Invalid(f"the manifest {name} cannot be read by this version: {error}") from error
     if manifest.form != FORM:
         raise Invalid(f"the backup {name} has the form {manifest.form!r}, and this version reads {FORM!r}")

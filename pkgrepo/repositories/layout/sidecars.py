@@ -146,5 +146,5 @@ def decode(data: bytes, kind: type[Sidecar], where: str) -> Sidecar:
     """
     try:
         return msgspec.json.decode(data, type=kind)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Invalid(f"{where}: {error}") from error

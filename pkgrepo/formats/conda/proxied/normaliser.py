@@ -208,7 +208,7 @@ def _records(folder: _Folder, places: list[tuple[bytes, str]], subdir: str, base
         raw = (folder.conda if ending == ENDINGS[0] else folder.packages)[file]
         try:
             record = _read_record(raw)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, UnicodeDecodeError):
             continue
         digests = _digests(record)
         if digests is None or f"{record.name}-{record.version}-{record.build}{ending}" != file:
@@ -261,7 +261,7 @@ def _exports(folder: _Folder, places: list[tuple[bytes, str]]) -> Iterator[Entry
         ending = _ending(file)
         try:
             found = _read_exports((folder.conda if ending == ENDINGS[0] else folder.packages)[file])
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, UnicodeDecodeError):
             continue
         yield _entry(place, file, f"{EXPORTS}{ending}", _encode(found))
 
@@ -270,7 +270,7 @@ def _abouts(packages: Mapping[str, Raw], names: list[str]) -> Iterator[Entry]:
     for name in names:
         try:
             _read_object(packages[name])
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, UnicodeDecodeError):
             continue
         yield _entry(section_of(name), name, ABOUT, bytes(packages[name]))
 

@@ -110,7 +110,7 @@ def tag_entry(tag: StoredTag) -> bytes:
 def _name(entry: bytes) -> str:
     try:
         return _TAG_DECODER.decode(entry).name
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Invalid(f"{IMAGE}: {error}") from error
 
 
@@ -326,7 +326,7 @@ def read_index_entry(entry: bytes) -> image_layout.Descriptor:
     """
     try:
         return _DECODER.decode(entry)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Invalid(f"{INDEX}: {error}") from error
 
 
