@@ -91,7 +91,7 @@ def make_relay(clock: Clock) -> tuple[ChangeRelay, Follower, Bus]:
     follower, bus = Follower(), Bus()
     registry = SimpleNamespace(find_id={1: "one", 2: "two"}.get)
     untyped: Any = ChangeRelay
-    return untyped(follower, registry, bus, clock), follower, bus
+    return untyped(follower.notify, registry, bus, clock), follower, bus
 
 
 def test_changes_of_a_moment_are_told_together_to_the_process_that_shows_them() -> None:
@@ -124,7 +124,7 @@ def test_commits_of_which_nobody_told_are_found() -> None:
     clock, follower = Clock(), Follower()
     generations = [1, 1, 2, 2]
     untyped: Any = CommitWatch
-    watch = untyped(SimpleNamespace(generation=lambda: generations.pop(0)), follower, clock)
+    watch = untyped(SimpleNamespace(generation=lambda: generations.pop(0)), follower.notify, clock)
     watch.startService()
     clock.pump([WATCH_S] * 4)
     assert follower.told == [None, None]
