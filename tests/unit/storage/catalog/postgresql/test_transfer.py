@@ -4,6 +4,7 @@ import pytest
 import pytest_twisted
 
 from pkgrepo.storage.catalog.engine.connections import CatalogUnusable
+from pkgrepo.storage.catalog.engine.schema import load_schema
 from pkgrepo.storage.catalog.postgresql import Address
 from pkgrepo.storage.catalog.postgresql.transfer import copy_to_postgresql, copy_to_sqlite
 from pkgrepo.storage.catalog.server import repositories, settings
@@ -98,6 +99,6 @@ def test_a_copy_that_fails_leaves_nothing(original, url):
 
 def test_a_file_of_another_version_is_refused(original, url):
     with apsw.Connection(str(original)) as connection:
-        connection.pragma("user_version", 3)
+        connection.pragma("user_version", load_schema().version + 1)
     with pytest.raises(CatalogUnusable, match="another version"):
         copy_to_postgresql(original, Address(url), lambda *_: None)
