@@ -59,12 +59,12 @@ class Bucket:
         self._storage = storage
         self._conditional = not replaces  # until the store says that it knows no conditional writes
 
-    async def put(self, key: str, body: Body, content_type: str = OCTETS) -> bool:
+    async def put(self, key: str, body: Body, content_type: str = OCTETS, *, same: bool = True) -> bool:
         """
         Store an object. Returns whether it was absent.
 
         An existing one is never changed, unless writing ``replaces``: then the result is true. One that is there must
-        have the size of this one.
+        have the size of this one, unless it may be another one, not the ``same``.
         """
         headers = {"x-amz-checksum-sha256": base64_of(body.sha256), "Content-Type": content_type}
         response = await self._write_new("PUT", key, (), headers, body)
@@ -72,7 +72,7 @@ class Bucket:
             # Our own, if the response to an earlier try was lost: keys are random. But a store that was killed in the
             # middle of that may say so of an object that it does not have (versitygw 1.8, which has noted its ETag).
             found = await self.stat(key)
-            if found is None or found[0] != len(body.data):
+            if found is None or (same and found[0] != len(body.data)):
                 self._fail("PUT", key, "it says that this object is there, and lists none of this size")
             return False
         self._check(response, "PUT", key)

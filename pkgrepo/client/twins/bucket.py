@@ -255,7 +255,7 @@ class _Place:
         found = await self.bucket.stat(LOCK)
         if found is not None and found[1] < datetime.now(UTC) - timedelta(seconds=LOCK_S):
             await self.bucket.delete(LOCK)
-        await alone.put(LOCK, digest_body(mine), TEXT)
+        await alone.put(LOCK, digest_body(mine), TEXT, same=False)
         # Where the store has no conditional writes, and where two have removed an old one, the last one has it.
         self._lock = mine
         await self.check_lock()

@@ -34,6 +34,8 @@ REPOSITORIES = [
     {"name": "py", "format": "python"},
     {"name": "closed", "format": "python", "visibility": "private"},
 ]
+# What follows events in the background may still ask about those before.
+FOLLOWING = ("pkgrepo.storage.catalog.descriptions.", "pkgrepo.storage.catalog.server.layout_pending.")
 CONFIGURATION = "pkgrepo.repositories.registry._read"
 PAGES = ("py/simple/demo/", f"py/packages/demo/1.0/{FILENAME}", "closed/simple/demo/")
 
@@ -122,7 +124,7 @@ async def test_hot_reads_pings_and_health_do_not_wait_for_the_catalog(held: Held
     assert (await held.ask("v2/", auth=held.server.admin)).status_code == 200
     assert (await held.ask("v2/", headers={"User-Agent": "containerd/2.0"})).status_code == 401
     assert (await held.ask("healthz")).status_code == 200
-    assert not held.catalog.operations[asked:]
+    assert not [each for each in held.catalog.operations[asked:] if not each.startswith(FOLLOWING)]
     assert not waiting.called
     await held.release()
     assert (await waiting).status_code == 404
