@@ -74,6 +74,7 @@ async def test_a_stream_ends_with_the_session(stack: Stack) -> None:
 async def test_a_caller_has_only_some_streams(stack: Stack) -> None:
     uid, _, ended = await begin(stack)
     path = f"/api/job/{uid}"
+    await stack.call("GET", "/api/repository/types")  # loads all formats, for which the first requests would wait
     replies = [Deferred.fromCoroutine(stack.call("GET", path, headers=STREAM)) for _ in range(10)]
     assert (await stack.call("GET", path, headers=STREAM)).status == 429
     ended.callback(None)
