@@ -17,6 +17,7 @@ from pkgrepo.composition.processes.children import Child
 from pkgrepo.repositories.backup.runs import BackupPlan, BackupRuns
 from pkgrepo.repositories.backup.writing import BackupOptions, BackupWriter
 from pkgrepo.repositories.upkeep.jobs import Progress
+from pkgrepo.untrusted.strict_json import ERRORS
 
 from .backup_place import destination_of
 from .core import KEY_FILE, Core
@@ -91,7 +92,7 @@ async def check_backup(
     progress.end()
     try:
         proof = msgspec.json.decode(output, type=_Proof)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except ERRORS:
         return 0, [f"the check could not be made: {reason}"]
     if code and not proof.problems:
         return proof.fetched, [f"the process of the check ended with {code}"]

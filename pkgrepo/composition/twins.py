@@ -24,6 +24,7 @@ from pkgrepo.errors import PkgrepoError
 from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.repositories.upkeep.twins import Exported, TwinPlan, Twins
 from pkgrepo.s3.places import S3
+from pkgrepo.untrusted.strict_json import ERRORS
 
 from .core import Core
 
@@ -84,7 +85,7 @@ async def _write(core: Core, factory: IProtocolFactory, plan: TwinPlan, progress
         raise PkgrepoError(reason)
     try:
         return msgspec.json.decode(output, type=Exported)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except ERRORS:
         raise PkgrepoError(f"its process printed no result: {reason}") from None
 
 

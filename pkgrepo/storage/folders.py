@@ -41,6 +41,7 @@ from pkgrepo.model import Storage
 from pkgrepo.small_files import replace_file
 from pkgrepo.storage.blobs.durability import Durability
 from pkgrepo.storage.blobs.paths import StorePaths, find_storage_id
+from pkgrepo.untrusted.strict_json import ERRORS
 
 STORAGES_JSON = "storages.json"
 
@@ -71,7 +72,7 @@ class StoragesFile:
         """
         try:
             return msgspec.json.decode(self._path.read_bytes(), type=list[StorageEntry])
-        except (FileNotFoundError, msgspec.MsgspecError, UnicodeDecodeError):
+        except (FileNotFoundError, *ERRORS):
             return []
 
     def add(self, storage: StorageEntry) -> None:
@@ -300,7 +301,7 @@ def _owner(folder: Path) -> Owner | None:
         return msgspec.json.decode((folder / OWNER).read_bytes(), type=Owner)
     except FileNotFoundError:
         return None
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except ERRORS:
         raise Conflict(
             f"{folder / OWNER} is damaged; remove it to let the storage belong to the server that opens it"
         ) from None

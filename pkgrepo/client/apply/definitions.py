@@ -238,7 +238,7 @@ def with_assignments(config: Mapping[str, Any], assignments: Sequence[str]) -> d
             place = inner
         try:
             place[keys[-1]] = msgspec.json.decode(text)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except msgspec.DecodeError:
             place[keys[-1]] = text
     return changed
 

@@ -64,7 +64,7 @@ def answer(arguments: list[str], told: IO[bytes], environ: Mapping[str, str]) ->
 def _store(text: str, environ: Mapping[str, str]) -> str:
     try:
         given = msgspec.json.decode(text, type=dict[str, str])
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except msgspec.DecodeError:
         raise Invalid("these are no credentials") from None
     lent = lend(given.get("ServerURL", ""), environ)
     if lent is None or given.get("Secret") != lent.token:

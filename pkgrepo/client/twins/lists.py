@@ -22,6 +22,7 @@ import msgspec
 from pkgrepo.client.transfers.files import Draft
 from pkgrepo.errors import Invalid
 from pkgrepo.untrusted.signed_lists import Listed, Manifest, find_problem, is_plain_path, iter_list
+from pkgrepo.untrusted.strict_json import ERRORS
 
 STATE: Final = ".twin"
 MANIFEST: Final = f"{STATE}/twin.json"
@@ -106,7 +107,7 @@ def read_manifest(data: bytes | None, where: str) -> Manifest | None:
         return None
     try:
         found = msgspec.json.decode(data, type=Manifest)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except ERRORS as error:
         raise Invalid(f"{where}/{MANIFEST} is damaged: {error}") from None
     if found.form != FORM:
         raise Invalid(f"the twin in {where} has the form {found.form!r}, and this version knows {FORM!r}")

@@ -19,6 +19,7 @@ from pkgrepo.composition.databases import AnyCatalog
 from pkgrepo.process.workers.messages import Answered, Asked, Gathered, Message, Published
 from pkgrepo.process.workers.peers import NoPeers, Peers, WorkerPeers
 from pkgrepo.repositories.clock import Clock, SystemClock
+from pkgrepo.untrusted.strict_json import ERRORS
 
 if TYPE_CHECKING:
     from pkgrepo.storage.catalog.postgresql import Nodes
@@ -87,7 +88,7 @@ class NodeChannel:
     def _receive(self, data: bytes) -> None:
         try:
             news = _decode(data)
-        except (msgspec.MsgspecError, UnicodeDecodeError):  # of a newer or an older node
+        except ERRORS:  # of a newer or an older node
             return
         match news:
             case Published():

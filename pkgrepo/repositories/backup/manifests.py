@@ -20,6 +20,7 @@ from attrs import frozen
 
 from pkgrepo.errors import Invalid
 from pkgrepo.model import BlobInfo
+from pkgrepo.untrusted.strict_json import ERRORS
 
 FORM: Final = "pkgrepo backup 1"
 LOST: Final = "-"  # the locator of a blob that the server had lost
@@ -94,7 +95,7 @@ def decode(name: str, data: bytes) -> Manifest:
         raise Invalid(f"the manifest {name} is damaged: its bytes do not have the digest in its name")
     try:
         manifest = msgspec.json.decode(data, type=Manifest)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except ERRORS as error:
         raise Invalid(f"the manifest {name} cannot be read by this version: {error}") from error
     if manifest.form != FORM:
         raise Invalid(f"the backup {name} has the form {manifest.form!r}, and this version reads {FORM!r}")

@@ -238,7 +238,7 @@ def read_state(r: Reader) -> BackupState:
     text = settings.get(r, STATE)
     try:
         return BackupState() if text is None else msgspec.json.decode(text, type=BackupState)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except msgspec.MsgspecError:
         return BackupState()
 
 

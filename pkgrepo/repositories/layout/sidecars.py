@@ -18,6 +18,7 @@ from pkgrepo.errors import Invalid
 from pkgrepo.model import File, Package, Repository, Version
 from pkgrepo.model.structs import from_attributes
 from pkgrepo.storage.catalog.packages.files import Tombstone
+from pkgrepo.untrusted.strict_json import ERRORS
 
 Sidecar = TypeVar("Sidecar", bound=msgspec.Struct)
 
@@ -146,5 +147,5 @@ def decode(data: bytes, kind: type[Sidecar], where: str) -> Sidecar:
     """
     try:
         return msgspec.json.decode(data, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except ERRORS as error:
         raise Invalid(f"{where}: {error}") from error

@@ -207,7 +207,7 @@ def read_state(r: Reader, name: str) -> TwinState:
     text = settings.get(r, f"{KIND}:{name}")
     try:
         return TwinState() if text is None else msgspec.json.decode(text, type=TwinState)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except msgspec.MsgspecError:
         return TwinState()
 
 

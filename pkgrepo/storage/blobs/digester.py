@@ -12,7 +12,7 @@ from pkgrepo.errors import DigestMismatch
 # The Python index names blake2b with 32 bytes; hashlib's own ``blake2b`` has 64.
 BLAKE2B_256 = "blake2b_256"
 # Bytes in one call for which hashlib keeps the GIL. With more it gives the GIL up, and waits for it afterwards while
-# other threads have it: among publishes of 9 KB that took 70 us for each algorithm, the hashing itself 10.
+# other threads have it: among publishes of 9 KB, beside other work, a call took 70 us, most of it that wait.
 HOLDING: Final = 2047
 FEW: Final = 32 * 1024  # bytes that are hashed in such parts; 0.1 ms
 

@@ -25,6 +25,7 @@ from pkgrepo.formats.conda.names import ENDINGS, LONGEST_FILE_NAME, REPODATA_SIZ
 from pkgrepo.formats.conda.paths import media_type_of
 from pkgrepo.formats.conda.versions import order_key
 from pkgrepo.proxy.parts.values import Context, Entry, FileSource, Normalised, name_in, section_of
+from pkgrepo.untrusted.strict_json import ERRORS
 
 REPODATA_NORMALISER: Final = f"{__name__}:normalise_repodata"
 EXPORTS_NORMALISER: Final = f"{__name__}:normalise_exports"
@@ -208,7 +209,7 @@ def _records(folder: _Folder, places: list[tuple[bytes, str]], subdir: str, base
         raw = (folder.conda if ending == ENDINGS[0] else folder.packages)[file]
         try:
             record = _read_record(raw)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except ERRORS:
             continue
         digests = _digests(record)
         if digests is None or f"{record.name}-{record.version}-{record.build}{ending}" != file:
@@ -261,7 +262,7 @@ def _exports(folder: _Folder, places: list[tuple[bytes, str]]) -> Iterator[Entry
         ending = _ending(file)
         try:
             found = _read_exports((folder.conda if ending == ENDINGS[0] else folder.packages)[file])
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except ERRORS:
             continue
         yield _entry(place, file, f"{EXPORTS}{ending}", _encode(found))
 
@@ -270,7 +271,7 @@ def _abouts(packages: Mapping[str, Raw], names: list[str]) -> Iterator[Entry]:
     for name in names:
         try:
             _read_object(packages[name])
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except ERRORS:
             continue
         yield _entry(section_of(name), name, ABOUT, bytes(packages[name]))
 

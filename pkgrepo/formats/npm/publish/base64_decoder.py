@@ -88,7 +88,7 @@ def _decode_groups(text: bytes) -> tuple[bytes | None, bytes]:
     try:
         # Decoded as a JSON string: msgspec is as strict as binascii here, and takes half the time.
         decoded = _decode(b"".join((b'"', memoryview(text)[:whole], b'"')))
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except msgspec.MsgspecError:
         return None, rest
     # The decoder accepts padding and escapes, but then returns fewer bytes.
     return (decoded if len(decoded) == whole // 4 * 3 and _RUN.fullmatch(rest) else None), rest

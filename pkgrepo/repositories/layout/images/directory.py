@@ -29,6 +29,7 @@ from pkgrepo.storage.catalog.images.manifests import has_manifests
 from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.packages.packages import RetiredName
 from pkgrepo.storage.layout_folder import LayoutFolder
+from pkgrepo.untrusted.strict_json import ERRORS
 
 IMAGE = ".image.json"
 MANIFESTS = ".manifests"
@@ -110,7 +111,7 @@ def tag_entry(tag: StoredTag) -> bytes:
 def _name(entry: bytes) -> str:
     try:
         return _TAG_DECODER.decode(entry).name
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except ERRORS as error:
         raise Invalid(f"{IMAGE}: {error}") from error
 
 
@@ -326,7 +327,7 @@ def read_index_entry(entry: bytes) -> image_layout.Descriptor:
     """
     try:
         return _DECODER.decode(entry)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except ERRORS as error:
         raise Invalid(f"{INDEX}: {error}") from error
 
 

@@ -95,7 +95,7 @@ class BucketBlobStore:
         if found is None and create:
             text = format_text(self.uid or str(uuid4()))
             # It is not there, or of a process that started at the same time: the id of the first one stays.
-            await self._bucket.put(FORMAT, digest_body(text.encode("ascii")))
+            await self._bucket.put(FORMAT, digest_body(text.encode("ascii")), same=False)
             found = await self._read_format()
         if found is None:
             raise Conflict(f"storage {self.name!r} is not in {self._where}, and nothing is made there")

@@ -22,7 +22,7 @@ class Store:
     async def stat(self, key: str) -> tuple[int, datetime] | None:
         return (1, datetime.now(UTC)) if key in self.objects else None
 
-    async def put(self, key: str, body: Any, _type: str) -> None:
+    async def put(self, key: str, body: Any, _type: str, *, same: bool = True) -> None:
         if self.held is not None:
             await self.held
         self.objects[key] = body

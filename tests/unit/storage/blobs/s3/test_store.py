@@ -38,7 +38,7 @@ class FakeBucket:
         self.before_put: dict[str, bytes] = {}
         self.before_list: dict[str, bytes] = {}
 
-    async def put(self, key: str, body: Any) -> None:
+    async def put(self, key: str, body: Any, *, same: bool = True) -> None:
         self.objects.update(self.before_put)
         self.objects.setdefault(key, body.data)
 
