@@ -19,6 +19,7 @@ from pkgrepo.management.api.schema import Record
 from pkgrepo.management.api.services import ManagementServices
 from pkgrepo.model import Storage
 from pkgrepo.storage.catalog.blobs.blobs import count_suspects
+from pkgrepo.storage.catalog.descriptions import count_undescribed, undescribed_since
 from pkgrepo.storage.catalog.people.users import has_users
 from pkgrepo.storage.catalog.server.layout_pending import Backlog, backlog
 from pkgrepo.storage.catalog.server.webhooks import disabled_webhooks, failing_webhooks
@@ -29,6 +30,7 @@ DEGRADED = "degraded"
 UNAVAILABLE = "unavailable"
 STATUSES = (OK, DEGRADED, UNAVAILABLE)  # from the best to the worst
 UNSET_UP: Final = "ok: not configured"
+LATE_S: Final = 10.0  # seconds; searches learn of a change some 0.1 s after it
 
 
 class Health(Record):
@@ -100,7 +102,8 @@ async def run_checks(services: ManagementServices) -> tuple[str, list[Check]]:
 
 async def _others(services: ManagementServices) -> list[Check]:
     """The checks that admins learn of, and that do not decide on the status."""
-    found = [await each(services) for each in (_bytes, _layout, _webhooks, _advisories, _backups, _twins)]
+    checks = (_bytes, _layout, _searches, _webhooks, _advisories, _backups, _twins)
+    found = [await each(services) for each in checks]
     return [*found, *map(_directory, services.callers.directories)]
 
 
@@ -174,6 +177,20 @@ async def _layout(services: ManagementServices) -> Check:
     if not count:
         return Check(name)
     return Check(name, DEGRADED, f"{count} entries could not be shown, and are tried again: {found.reason}")
+
+
+async def _searches(services: ManagementServices) -> Check:
+    """Searches that do not know of everything yet keep the server from nothing."""
+    catalog = services.shared.catalog
+    try:
+        since_ms = await catalog.scan(undescribed_since)
+        count = await catalog.scan(count_undescribed)
+    except PkgrepoError as error:
+        return Check("searches", DEGRADED, str(error))
+    late_s = 0.0 if since_ms is None else (services.shared.clock.now_ms() - since_ms) / 1000
+    if late_s < LATE_S:
+        return Check("searches")
+    return Check("searches", DEGRADED, f"{count} changes are not found yet, the first of which is {late_s:.0f} s old")
 
 
 async def _webhooks(services: ManagementServices) -> Check:

@@ -246,7 +246,8 @@ async def test_downloads_dependents_and_facts_are_the_same_on_every_engine(catal
     assert await catalog.scan(usage_counts.downloads_by_version, package_id, 0, 9) == [("2.0", 4), ("1.0", 2)]
     listed = await catalog.scan(summaries.list_version_summaries, package_id)
     assert [(each.text, each.downloads) for each in listed] == [("2.0", 4), ("1.0", 2)]
-    await catalog.write(dependencies.put_dependencies, package_id, {"requires_dist": ["Left_Pad>=1", "x"]})
+    needs = dependencies.needs_of({"requires_dist": ["Left_Pad>=1", "x"]})
+    await catalog.write(dependencies.put_dependencies, package_id, needs)
     described = await catalog.scan(find_described)
     place = described, "left-pad", [repository.id]
     (found,) = await catalog.scan(dependencies.list_dependents, *place, limit=9, order="name")

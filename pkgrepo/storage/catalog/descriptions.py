@@ -41,6 +41,12 @@ def count_undescribed(r: Reader) -> int:
     return max(0, found.last - found.seq)
 
 
+def undescribed_since(r: Reader) -> int | None:
+    """When the first event happened that was not followed yet, in milliseconds; None: all were."""
+    row = r.one("SELECT at FROM event WHERE seq > ? ORDER BY seq LIMIT 1", (find_described(r).seq,))
+    return None if row is None else int(row[0])
+
+
 def describe_packages(
     tx: Transaction, limit: int = EVENTS, longest_s: float = LONGEST_S, clock: Callable[[], float] = monotonic
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -19,10 +19,11 @@ from pkgrepo.storage.catalog.descriptions import (
     find_described,
 )
 from pkgrepo.storage.catalog.engine.schema import load_schema
-from pkgrepo.storage.catalog.packages import events, packages
+from pkgrepo.storage.catalog.packages import events, packages, text_index
 from pkgrepo.storage.catalog.packages.facts import facts_of
 from tests.support.catalog import HeldCatalog
 from tests.support.catalogs import NOW, add_repository, ensure_version
+from tests.support.inprocess_server import Provoked
 from tests.support.repositories import now
 
 
@@ -144,6 +145,23 @@ def test_whatever_the_metadata_of_a_package_are_later_ones_are_described(
     now(world.descriptions.current())
     assert world.summaries("later") == {"later": "Comes later"}
     assert not [each for each in stored if isinstance(each, str) and "\0" in each]  # which PostgreSQL does not store
+
+
+def test_metadata_that_nobody_foresaw_keep_no_package_from_being_found(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = text_index.about_text
+
+    def fails(name: str, meta: Mapping[str, Any]) -> str:
+        if meta.get("summary") == "odd":
+            raise Provoked
+        return read(name, meta)
+
+    monkeypatch.setattr(text_index, "about_text", fails)
+    world.publish("odd", "odd")
+    world.publish("later", "Comes later")
+    assert not now(world.descriptions.current()).is_behind
+    assert world.summaries("odd", "later") == {"odd": "", "later": "Comes later"}
 
 
 def test_a_transaction_ends_after_a_time_but_goes_on_by_one_event(world: World) -> None:

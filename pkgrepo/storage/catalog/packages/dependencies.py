@@ -97,9 +97,17 @@ def spelling_of(name: str) -> str:
 _known_spelling: Final = lru_cache(4096)(spelling_of)  # of names of LONGEST characters at most
 
 
-def put_dependencies(tx: Transaction, package_id: int, meta: Mapping[str, Any]) -> None:
-    """Bring the rows of a package up to date with the metadata of its highest live version, empty without one."""
-    rows = dict(_rows(meta))
+# Rows of the table: what is wanted, by the name and the kind.
+Needs = Mapping[tuple[str, str], str]
+
+
+def needs_of(meta: Mapping[str, Any]) -> Needs:
+    """What the metadata of a version need, as it is stored."""
+    return dict(_rows(meta))
+
+
+def put_dependencies(tx: Transaction, package_id: int, rows: Needs) -> None:
+    """Bring the rows of a package up to date with the needs of its highest live version, empty without one."""
     stored = _stored(tx, package_id)
     if rows == stored:
         return

@@ -18,9 +18,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from attrs import frozen
+from twisted.logger import Logger
+
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.storage.catalog.packages import versions
-from pkgrepo.storage.catalog.packages.dependencies import put_dependencies
+from pkgrepo.storage.catalog.packages.dependencies import Needs, needs_of, put_dependencies
 from pkgrepo.storage.catalog.rows import (
     LIKE,
     column,
@@ -28,6 +31,8 @@ from pkgrepo.storage.catalog.rows import (
     placeholders,
     scalar,
 )
+
+log = Logger()
 
 _PEOPLE: Final = ("maintainers", "maintainer", "maintainer_email", "author", "authors", "author_email", "developers")
 MOST_PEOPLE: Final = 20
@@ -83,12 +88,30 @@ def people_of(meta: Mapping[str, Any]) -> list[str]:
     return list(found)[:MOST_PEOPLE]
 
 
+@frozen
+class About:
+    """What is stored of a package: the text that is indexed, the summary and licence that lists show, and its needs."""
+
+    text: str
+    summary: str
+    license: str
+    needs: Needs
+
+
+def about_of(name: str, meta: Mapping[str, Any]) -> About:
+    """What is stored of a package from its name and the metadata of a version."""
+    return About(about_text(name, meta), _line(summary_of(meta)), _line(license_of(meta)), needs_of(meta))
+
+
 def put_about(tx: Transaction, package_id: int, name: str) -> None:
     """Bring the text of a package and what it needs up to date with its highest live version."""
     found = versions.highest_live(tx, package_id, None)
-    meta: Mapping[str, Any] = {} if found is None else found.meta
-    put_dependencies(tx, package_id, meta)
-    text = about_text(name, meta)
+    try:
+        about = about_of(name, {} if found is None else found.meta)
+    except Exception:  # noqa: BLE001 - whatever a publisher wrote keeps nobody from finding other packages
+        log.failure("the metadata of {name} say nothing; it is found by its name only", name=name)
+        about = about_of(name, {})
+    put_dependencies(tx, package_id, about.needs)
     tx.send(
         """
         INSERT INTO package_about (package_id, text, summary, license) VALUES (?, ?, ?, ?)
@@ -97,7 +120,7 @@ def put_about(tx: Transaction, package_id: int, name: str) -> None:
         WHERE package_about.text <> excluded.text OR package_about.summary <> excluded.summary
             OR package_about.license <> excluded.license
         """,
-        (package_id, text, _line(summary_of(meta)), _line(license_of(meta))),
+        (package_id, about.text, about.summary, about.license),
     )
 
 

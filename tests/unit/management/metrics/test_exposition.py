@@ -52,7 +52,17 @@ async def test_events_that_searches_do_not_know_are_counted(stack: Stack) -> Non
     assert (await read_metrics(stack))["pkgrepo_search_backlog", ()] == 0
     await core.catalog.write(settings.put, CURSOR, "0")
     found = await read_metrics(stack)
-    assert found["pkgrepo_search_backlog", ()] == await core.catalog.look(last_seq) > 0
+    count = await core.catalog.look(last_seq)
+    assert found["pkgrepo_search_backlog", ()] == count > 0
+    assert (await stack.call("GET", "/readyz")).json["checks"]["searches"] == "ok"  # it was a moment ago
+    long_ago = "UPDATE event SET at = at - 60000"
+    await core.catalog.write(lambda tx: tx.execute(long_ago))
+    reply = await stack.call("GET", "/readyz")
+    assert (reply.status, reply.json["status"]) == (200, "ok")
+    told = reply.json["checks"]["searches"]
+    assert re.fullmatch(rf"{count} changes are not found yet, the first of which is \d+ s old", told), told
+    await core.descriptions.current()
+    assert (await stack.call("GET", "/readyz")).json["checks"]["searches"] == "ok"
 
 
 async def test_failures_of_the_readable_layout_are_shown_and_leave_the_server_ready(stack: Stack) -> None:

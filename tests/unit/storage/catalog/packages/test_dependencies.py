@@ -12,6 +12,7 @@ from pkgrepo.storage.catalog.packages.dependencies import (
     DEPENDENT_ORDER,
     count_dependents,
     list_dependents,
+    needs_of,
     put_dependencies,
     read_dependencies,
     spelling_of,
@@ -56,7 +57,7 @@ def test_packages_that_need_a_name_are_found_a_page_at_a_time() -> None:
     meta = {"requires_dist": ["Left_Pad>=1", "left.pad; extra == 'x'", "other"]}
     for repository, package in ((one, "b"), (one, "a"), (two, "a"), (two, "c")):
         file = catalog.do(publish, repository, f"{package}.whl", package=package)
-        catalog.do(put_dependencies, file.package_id, meta)
+        catalog.do(put_dependencies, file.package_id, needs_of(meta))
     both = [one.id, two.id]
     rows = [("a", "Left_Pad>=1", "runtime"), ("a", "left.pad; extra == 'x'", "optional")]
     assert dependents(catalog, "left-pad", both)[:4] == rows * 2
@@ -74,9 +75,9 @@ def test_what_the_highest_live_version_no_longer_needs_is_forgotten() -> None:
     repository = catalog.do(add_repository)
     file = catalog.do(publish, repository, "a.whl", package="a")
     for meta, needed in (({"dependencies": {"x": "1", "y": "1"}}, 1), ({"dependencies": {"y": "2"}}, 0), ({}, 0)):
-        catalog.do(put_dependencies, file.package_id, meta)
+        catalog.do(put_dependencies, file.package_id, needs_of(meta))
         assert len(dependents(catalog, "x", [repository.id])) == needed
-    catalog.do(put_dependencies, file.package_id, {"dependencies": {"x": "1"}})
+    catalog.do(put_dependencies, file.package_id, needs_of({"dependencies": {"x": "1"}}))
     catalog.do(text_index.put_about, file.package_id, "a")  # of the stored version, which needs nothing
     assert dependents(catalog, "x", [repository.id]) == []
 
