@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from pkgrepo.storage.blobs.filesystem import CAPACITY_AGE_S
 from tests.lab.faults.nemesis.clocks import WHY_NONE, Clock
 from tests.lab.faults.nemesis.disks import INJECTIONS, Site, cannot_trace, full, injected, site
 from tests.lab.faults.nemesis.pairs import pairs
@@ -169,6 +170,7 @@ class OneServer:
         """No byte is left on the disk for some time."""
         with full(self._site.folder):
             time.sleep(rng.uniform(*FAILING_S))
+        time.sleep(CAPACITY_AGE_S)  # what servers know of the disk may be that old, so that they refuse uploads
 
     def _inject(self, injection: str, rng: random.Random) -> None:
         """System calls of all processes fail for some time."""
