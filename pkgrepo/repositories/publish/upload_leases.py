@@ -24,9 +24,9 @@ from pkgrepo.storage.catalog.blobs.uploads import UploadSession
 
 from .staged import Staged
 
-LEASE_S = 30  # seconds
-RENEW_S = 10  # seconds; two renewals may come late
-WAIT_S = 35  # seconds that a second request waits: longer than a lease that is not renewed
+LEASE_S = 12  # seconds; who comes after a worker that was killed waits no longer
+RENEW_S = 4  # seconds; two renewals may come late
+WAIT_S = 15  # seconds that a second request waits: longer than a lease that is not renewed
 POLL_S = 0.25  # seconds between two attempts to get a lease that another request holds
 
 
