@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from pkgrepo.config import Config
-from pkgrepo.config.settings import LdapDirectory
+from pkgrepo.config.sections.people import LdapDirectory
 from pkgrepo.errors import Invalid
 from pkgrepo.ldap.directory import Directory, Layout, OwnLogin
 from pkgrepo.ldap.filters import Filter

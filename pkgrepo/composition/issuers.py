@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies_environment
 
 from pkgrepo.config import Config
-from pkgrepo.config.settings import OidcProvider
+from pkgrepo.config.sections.people import OidcProvider
 from pkgrepo.errors import Invalid
 from pkgrepo.oidc.documents import Documents
 from pkgrepo.oidc.issuers import Issuer

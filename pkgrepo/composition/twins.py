@@ -19,7 +19,7 @@ from twisted.internet.interfaces import IProtocolFactory
 
 from pkgrepo.composition.processes.children import Child
 from pkgrepo.config import Config
-from pkgrepo.config.settings import Twin
+from pkgrepo.config.sections.data import Twin
 from pkgrepo.errors import PkgrepoError
 from pkgrepo.repositories.upkeep.jobs import Progress
 from pkgrepo.repositories.upkeep.twins import Exported, TwinPlan, Twins

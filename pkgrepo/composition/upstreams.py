@@ -25,7 +25,7 @@ from pkgrepo.composition.processes.shared_news import (
 )
 from pkgrepo.concurrency.services import spawn
 from pkgrepo.config import Config
-from pkgrepo.config.settings import Proxy
+from pkgrepo.config.sections.repositories import Proxy
 from pkgrepo.gateway.responses.content import Files
 from pkgrepo.gateway.services import Proxying
 from pkgrepo.model import ReadLimits, Repository

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from .explain import explain, template
 from .reading import ConfigError, read_config
-from .settings import MOST_WORKERS, BootstrapRepository, BootstrapStorage, BootstrapToken, Config
+from .sections.bootstrap import BootstrapRepository, BootstrapStorage, BootstrapToken
+from .sections.texts import MOST_WORKERS
+from .settings import Config
 
 __all__ = [
     "MOST_WORKERS",

@@ -22,7 +22,10 @@ from msgspec.structs import replace
 from pkgrepo.auth.login.passwords import check_password
 from pkgrepo.config.keys import Key, Section, iter_keys, keys_of, sections_of, unknown
 from pkgrepo.config.kinds import SettingError
-from pkgrepo.config.settings import Admin, BootstrapToken, Config, LdapDirectory, Tls
+from pkgrepo.config.sections.bootstrap import Admin, BootstrapToken
+from pkgrepo.config.sections.people import LdapDirectory
+from pkgrepo.config.sections.server import Tls
+from pkgrepo.config.settings import Config
 from pkgrepo.errors import Invalid
 from pkgrepo.outbound.addresses import is_loopback
 from pkgrepo.outbound.urls import parse_url

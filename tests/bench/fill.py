@@ -22,7 +22,7 @@ from twisted.internet.task import react
 
 from pkgrepo.composition.databases import AnyCatalog, make_catalog
 from pkgrepo.config import Config
-from pkgrepo.config.settings import Data, Database
+from pkgrepo.config.sections.data import Data, Database
 from pkgrepo.interfaces import Transaction
 from pkgrepo.model import Repository
 from pkgrepo.repositories.clock import SystemClock

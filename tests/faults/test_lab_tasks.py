@@ -19,10 +19,10 @@ from tests.lab.faults.jobs.importing import Importing
 from tests.lab.faults.jobs.promoting import Promoting
 from tests.lab.faults.jobs.proxying import Proxying
 from tests.lab.faults.jobs.replicating import LINE, Replicating
-from tests.lab.faults.jobs.retaining import FORMATS, Retaining
+from tests.lab.faults.jobs.retaining import FORMATS, Line, Retaining
 from tests.lab.faults.jobs.staging import Staging
 from tests.lab.faults.jobs.tagging import Tagging
-from tests.lab.faults.jobs.task import Task
+from tests.lab.faults.jobs.task import Kept, Task
 from tests.lab.faults.jobs.tokens import Tokens
 from tests.lab.faults.jobs.trashing import Trashing
 from tests.lab.faults.jobs.twins import Twins
@@ -192,3 +192,16 @@ def test_what_was_spoiled_is_told(crew: Crew, kind: type[Task]) -> None:
 
 def test_every_task_is_tried() -> None:
     assert {*SPOILED, Collecting} == {*TASKS}
+
+
+def test_a_version_whose_publish_had_no_answer_may_count_for_the_rules() -> None:
+    kept = [Kept(str(number), "", "") for number in range(5)]
+    line = Line("npm", [*kept[:3], None, *kept[3:]])
+    assert line.kept == kept[3:]  # and of the third one it is not known
+    assert line.old == kept[:2]
+    line.pinned.append(kept[0])
+    assert (line.kept, line.old) == ([*kept[3:], kept[0]], [kept[1]])
+    line.publishing = True
+    assert line.kept == [*kept[3:], kept[0]]
+    line.versions.append(None)
+    assert line.kept == [kept[4], kept[0]]

@@ -23,7 +23,7 @@ from twisted.python.failure import Failure
 
 from pkgrepo.assembly import Assembly
 from pkgrepo.auth.login.passwords import Passwords
-from pkgrepo.config.settings import Bootstrap
+from pkgrepo.config.sections.bootstrap import Bootstrap
 from pkgrepo.management.app import ManagementApp
 from tests.support.inprocess_server import PASSWORD, no_failures, server_config
 from tests.support.memory_connection import parse_answers

@@ -25,7 +25,7 @@ from twisted.logger import Logger
 
 from pkgrepo import __version__
 from pkgrepo.concurrency.time_limits import TimedOut, within
-from pkgrepo.config.settings import Traces
+from pkgrepo.config.sections.server import Traces
 from pkgrepo.failure_log import FailureLog
 
 QUEUE: Final = 4096  # spans that wait to be sent; each takes 2 KiB or so

@@ -36,7 +36,7 @@ from twisted.internet.defer import Deferred
 from pkgrepo.auth.tokens.text import hide_tokens
 from pkgrepo.composition.databases import AnyCatalog
 from pkgrepo.composition.tracing.export import Provider
-from pkgrepo.config.settings import Traces
+from pkgrepo.config.sections.server import Traces
 from pkgrepo.errors import UpstreamFailed
 from pkgrepo.http.access_log import CLIENT_LEFT, LONGEST_PATH
 from pkgrepo.http.answering.dispatch import ProcessedRequest

@@ -163,10 +163,10 @@ def _copy_of(
     if version.state is VersionState.YANKED:
         raise Conflict(f"{package.name} {version.text} is yanked in {source.path}: take that back first")
     held = files.files_of_version(tx, version.id)
-    names: Sequence[str] = tags.names_by_version(tx, package.id).get(version.id, ())
-    if promotion.stage:
-        own = (tags.find_tag(tx, package.id, each) for each in names)
-        names = [each.name for each in own if each is not None and each.actor != SYSTEM.name]
+    named = tags.names_by_version(tx, package.id).get(version.id, ())
+    pointing = (tags.find_tag(tx, package.id, each) for each in named)
+    # Those that somebody set: "latest" falls back by itself to an older version when the newest one is moved away.
+    names = [each.name for each in pointing if each is not None and each.actor != SYSTEM.name]
     before = packages.find_package(tx, target.id, package_key)
     there = None if before is None else versions.find_version(tx, before.id, version_key)
     if there is not None and there.state is VersionState.YANKED:

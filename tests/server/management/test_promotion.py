@@ -126,6 +126,23 @@ async def test_the_rights_of_both_sides_are_needed(stack: Stack) -> None:
     assert (await promoting.promote("demo", "2.0.0-rc.1", who=None)).status == 401
 
 
+async def test_an_older_version_does_not_become_latest_since_the_newest_one_was_moved_away(stack: Stack) -> None:
+    promoting = Promoting(stack, "npm")
+    await promoting.fill()
+    for version in ("8.0.0", "9.0.0"):
+        await promoting.send("PUT", "/older", make_publish("older", version))
+    assert (await promoting.promote("older", "9.0.0", move=True)).status == 200
+
+    async def tags(at: str) -> Any:
+        return (await stack.call("GET", f"/repositories/main/{at}/-/package/older/dist-tags")).json
+
+    assert await tags("staging") == {"latest": "8.0.0"}  # by itself: nobody has set it
+    copied = await promoting.promote("older", "8.0.0")
+    assert copied.json["changed"] is True
+    assert await tags("release") == {"latest": "9.0.0"}
+    assert (await promoting.promote("older", "8.0.0")).json["changed"] is False
+
+
 async def test_what_contradicts_the_target_is_refused(stack: Stack) -> None:
     promoting = Promoting(stack, "npm")
     await promoting.fill()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pkgrepo.client.apply.definitions import Definition
-from pkgrepo.config.settings import BootstrapRepository
+from pkgrepo.config.sections.bootstrap import BootstrapRepository
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.python import format as python_format
 from pkgrepo.proxy.configuration import proxy_config_of

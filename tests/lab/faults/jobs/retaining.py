@@ -19,17 +19,38 @@ PURGED: Final = "python"  # where they go for good, and not to the trash
 
 @define
 class Line:
-    """The versions of a package, from the oldest one; ``gone`` are those that a run has removed."""
+    """
+    The versions of a package, from the oldest one; ``gone`` are those that a run has removed.
+
+    None stands for a version whose publish had no answer: whether the rules count it is not known.
+    """
 
     format: str
-    versions: list[Kept] = field(factory=list)
+    versions: list[Kept | None] = field(factory=list)
     gone: list[Kept] = field(factory=list)
     pinned: list[Kept] = field(factory=list)
     publishing: bool = False
     running: bool = False
+    ran: bool = False  # since the last check
 
     def __str__(self) -> str:
         return f"{self.format} line"
+
+    @property
+    def known(self) -> list[Kept]:
+        """The versions that were acknowledged."""
+        return [each for each in self.versions if each is not None]
+
+    @property
+    def kept(self) -> list[Kept]:
+        """What the rules keep for sure, also while one more is published."""
+        newest = self.versions[-(LAST - 1 if self.publishing else LAST) :]
+        return [*(each for each in newest if each is not None), *self.pinned]
+
+    @property
+    def old(self) -> list[Kept]:
+        """What the rules remove for sure."""
+        return [each for each in self.known[:-LAST] if each not in self.pinned]
 
 
 @define
@@ -67,9 +88,9 @@ class Retaining(Task):
     def pin(self) -> None:
         """Pin the newest version, so that it stays for good."""
         line = self.rng.choice(self.lines)
-        if line.publishing or line.running or not line.versions or len(line.pinned) > 2:
+        if line.publishing or line.running or not line.known or len(line.pinned) > 2:
             raise Idle
-        newest = line.versions[-1]
+        newest = line.known[-1]
         version = newest.path.rpartition("line-")[2].removesuffix(".tgz").partition("-py3")[0]
         self.api().ask("PUT", f"api/package/main%2F{FORMATS[line.format]}/line/versions/{version}/pin", json={})
         line.pinned.append(newest)
@@ -87,8 +108,9 @@ class Retaining(Task):
             assert answer.status_code in (200, 202, 409), f"POST {place}: {answer.status_code} {answer.text[:300]}"
             if answer.status_code != 200:
                 raise Idle
-        line.gone += self._old(line)
+        line.gone += line.old
         line.versions = [each for each in line.versions if each not in line.gone]
+        line.ran = True
         line.running = False
 
     def check(self) -> Iterator[str]:
@@ -99,30 +121,24 @@ class Retaining(Task):
             except AssertionError as error:
                 yield f"{line}: {told(error)}"
 
-    def _old(self, line: Line) -> list[Kept]:
-        """What the rules remove."""
-        return [each for each in line.versions[:-LAST] if each not in line.pinned]
-
     def _check(self, api: Publisher, line: Line) -> Iterator[str]:
-        # A publish without an answer may have made a newest version, so one more may be old.
-        count = LAST - 1 if line.publishing else LAST
-        for each in [*line.versions[-count:], *line.pinned]:
+        for each in line.kept:
             if not each.is_there(api):
                 yield f"{line}: {each.path} is gone, which the rules keep; {self.lab.ledger.history(str(line))[-8:]}"
         for each in line.gone[-20:]:
             if each.is_there(api) or each.is_listed(api):
                 yield f"{line}: {each.path} is there, which a run has removed"
-        for each in list(self._old(line)):
+        for each in [each for each in line.known if each not in line.kept]:
             if each.is_there(api):
                 continue
-            if not line.running:
+            if not (line.running or line.ran):
                 yield f"{line}: {each.path} is gone, and no run has removed it"
             line.versions.remove(each)
             line.gone.append(each)
+        line.ran = False
         if line.publishing or line.running:
             running = api.ask("GET", "api/job?kind=retention&state=running").json()["items"]
             line.running = any(FORMATS[line.format] in str(each) for each in running)
         if line.publishing:
-            # What the version is that had no answer is not known any more: the next ones are newer.
             line.publishing = False
-            line.versions = [each for each in line.versions if each.is_there(api)]
+            line.versions.append(None)

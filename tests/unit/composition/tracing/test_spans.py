@@ -23,7 +23,7 @@ from pkgrepo.composition.tracing import export, setup
 from pkgrepo.composition.tracing.export import Provider
 from pkgrepo.composition.tracing.spans import Tracing
 from pkgrepo.config.kinds import Secret
-from pkgrepo.config.settings import Traces
+from pkgrepo.config.sections.server import Traces
 from pkgrepo.errors import Invalid
 from pkgrepo.http.answering.dispatch import ProcessedRequest
 from pkgrepo.model.users import TokenKind
