@@ -100,18 +100,23 @@ class Client:
         """Call an operation that changes something; the JSON of the response."""
         return (await self.call(method, at(*segments), value=body, query=query)).value
 
-    async def items(self, *segments: str, most: int | None = None, **query: object) -> AsyncIterator[Any]:
-        """The items of a list, page by page, ``most`` of them."""
+    async def pages(self, *segments: str, most: int | None = None, **query: object) -> AsyncIterator[dict[str, Any]]:
+        """The pages of a list, with ``most`` items in all."""
         cursor, left = "", most
         while left is None or left > 0:
             limit = PAGE if left is None else min(PAGE, left)
             page = await self.get(*segments, limit=limit, **query, **({"cursor": cursor} if cursor else {}))
-            for item in page["items"]:
-                yield item
+            yield page
             left = None if left is None else left - len(page["items"])
             cursor = page.get("next") or ""
             if not cursor:
                 return
+
+    async def items(self, *segments: str, most: int | None = None, **query: object) -> AsyncIterator[Any]:
+        """The items of a list, page by page, ``most`` of them."""
+        async for page in self.pages(*segments, most=most, **query):
+            for item in page["items"]:
+                yield item
 
     async def all_items(self, *segments: str, most: int | None = None, **query: object) -> list[Any]:
         """The items of a list."""

@@ -253,9 +253,12 @@ async def _send(
     body = sent["body"] if operation["has_body"] else None
     if method == "PATCH" and not body:
         raise Invalid(operation.get("unchanged", "say what to change: see --help"))
+    told: Mapping[str, Any] = {}  # what the answer says besides its items
     if operation["paged"]:
         most = sent["query"].pop("limit", None)
-        value: Any = await client.all_items(*segments, most=most, **sent["query"])
+        pages = [each async for each in client.pages(*segments, most=most, **sent["query"])]
+        value: Any = [item for each in pages for item in each["items"]]
+        told = pages[-1] if pages else {}
     elif "text" in operation:
         reply = await client.call(method, at(*segments), query=sent["query"])
         value = reply.body.decode().split("\n")[:-1]
@@ -263,7 +266,9 @@ async def _send(
         value = await client.get(*segments, **sent["query"])
     else:
         value = await client.change(method, *segments, body=body, **sent["query"])
-    _show(printer, operation, value, {"server": client.url, **given, **(value if isinstance(value, dict) else {})})
+    if isinstance(value, dict):
+        told = value
+    _show(printer, operation, value, {"server": client.url, **given, **told})
 
 
 def _show(printer: Printer, operation: Operation, value: Any, values: Mapping[str, Any]) -> None:

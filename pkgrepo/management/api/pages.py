@@ -29,12 +29,22 @@ K = TypeVar("K", str, int)
 Position = tuple[str | int | bytes | float | None, ...]  # the values of the columns by which a list is sorted
 
 
+Behind = Annotated[
+    bool,
+    meaning(
+        "Whether the latest changes are not in it yet: there are too many to follow within a second, or the catalog"
+        " cannot be written."
+    ),
+]
+
+
 class Page(msgspec.Struct, Generic[T], kw_only=True):
     """One page of a list."""
 
     items: Annotated[list[T], meaning("The items of the page.")]
     next: NextCursor = None
     total: Annotated[int | UnsetType, meaning("How many there are in all.")] = UNSET
+    behind: Behind | UnsetType = UNSET
 
 
 @frozen

@@ -23,6 +23,7 @@ from pkgrepo.management.api.fields import (
     UpstreamRoute,
     VersionName,
 )
+from pkgrepo.management.api.pages import Behind
 from pkgrepo.management.api.schema import Body, Record, Word
 from pkgrepo.model import Origin
 from pkgrepo.model.structs import meaning
@@ -120,13 +121,7 @@ class Hits(Record):
 
     items: Annotated[list[PackageHit], meaning("The packages, best matches first.")]
     truncated: Annotated[bool, meaning("Whether more than limit packages match.")]
-    behind: Annotated[
-        bool,
-        meaning(
-            "Whether the latest changes are not in it yet: there are too many to follow within a second, or the catalog"
-            " cannot be written."
-        ),
-    ]
+    behind: Behind
     facets: Annotated[Facets | None, meaning("How the hits divide; null unless the request has facets.")] = None
 
 

@@ -95,6 +95,7 @@ class Result:
     facets: Facets | None = None
 
 
+BEHIND: Final = "behind:the latest changes are not in it yet/"
 table = Table("packages")
 
 
@@ -106,7 +107,7 @@ table = Table("packages")
     rows="items",
     whole=True,
     nothing="no package has such a name",
-    notes="truncated:there are more: use --limit, or more words/ | behind:the latest changes are not in it yet/",
+    notes=f"truncated:there are more: use --limit, or more words/ | {BEHIND}",
     about="Find packages by name or description, in all repositories that you may see.",
 )
 @table.get(
@@ -306,6 +307,7 @@ DEPENDENTS: Final = "PACKAGE: name | REPOSITORY: repository | LATEST: latest | N
     options="limit",
     columns=DEPENDENTS,
     nothing="no package that you may see needs it",
+    notes=BEHIND,
     about="List the packages on the server that need a package: those of their highest versions that say so.",
     more="With a version it tells which of them accept that.",
 )
@@ -314,6 +316,7 @@ DEPENDENTS: Final = "PACKAGE: name | REPOSITORY: repository | LATEST: latest | N
     options="limit",
     columns=f"{DEPENDENTS} | ACCEPTS IT: accepts",
     nothing="no package that you may see needs it",
+    notes=BEHIND,
 )
 @table.get(
     "/package/<repository>/<package>/dependents",
@@ -352,7 +355,7 @@ async def list_dependents(call: Call) -> Page[DependentRecord]:
         for each, readable in zip(found.items, may, strict=True)
         if readable and _is_meant(call, each, package.key)
     ]
-    return Page(items=items, next=found.next, total=found.total)
+    return Page(items=items, next=found.next, total=found.total, behind=described.is_behind)
 
 
 def _is_meant(call: Call, dependent: dependencies.Dependent, key: str) -> bool:

@@ -324,12 +324,11 @@ def _labels(found: Any, image: Any) -> dict[str, str]:
     return {name: str(said.get(f"{LABEL}{name}", "")) for name in LABELS}
 
 
-async def _needing(visit: Visit, repository: Any) -> int:
-    """How many packages need one, for those who may delete it; 0 for others."""
+async def _needing(visit: Visit, repository: Any) -> Any:
+    """The first page of the packages that need one, for those who may delete it; None for others."""
     if "delete" not in repository.actions or visit.format_of(repository).images:
-        return 0
-    query = {"limit": 1, "count": True}
-    return int((await visit.api("GET", f"{OF_PACKAGE}/dependents", query=query)).total)
+        return None
+    return await visit.api("GET", f"{OF_PACKAGE}/dependents", query={"limit": 1, "count": True})
 
 
 def _classifiers(metadata: dict[str, Any]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import click
@@ -27,6 +28,17 @@ QUOTA = {
 DELETED = {"path": "main/py", "package_count": 1, "usage_bytes": 10}
 
 
+class _Pages:
+    """A server whose list has two pages, the last of which says that more is to come."""
+
+    url = "http://127.0.0.1"
+
+    async def pages(self, *_: str, **__: Any) -> AsyncIterator[dict[str, Any]]:
+        for name, behind in (("one", False), ("two", True)):
+            need = {"name": name, "repository": "main/node", "latest": "1.0.0", "text": "left ^1", "kind": "runtime"}
+            yield {"items": [need], "behind": behind}
+
+
 class _Recording:
     url = "http://127.0.0.1"
 
@@ -41,6 +53,20 @@ class _Recording:
     async def change(self, method: str, *segments: str, body: Any = None, **query: Any) -> Any:
         self.calls.append((method, *segments, body, query))
         return self.answer
+
+
+def test_what_pages_say_besides_their_items_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def remote(command: Any) -> Any:
+        def run(**given: Any) -> None:
+            asyncio.run(command(Session(_Pages(), Printer(as_json=False), None), **given))  # type: ignore[arg-type]
+
+        return run
+
+    monkeypatch.setattr(generated, "remote", remote)
+    found = CliRunner().invoke(generated.command_of("package dependents"), ["main/node", "left"])
+    assert found.exit_code == 0, (found.output, found.exception)
+    assert [line.split()[0] for line in found.stdout.splitlines()[1:]] == ["one", "two"]
+    assert "the latest changes are not in it yet" in found.stderr
 
 
 def _called(monkeypatch: pytest.MonkeyPatch, words: str, *arguments: str, answer: Any) -> tuple[Any, ...]:

@@ -180,6 +180,8 @@ async def test_a_search_that_cannot_follow_the_latest_changes_says_so(
     filled: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert (await filled.ok("GET", "/search/packages?q=demo"))["behind"] is False
+    assert (await filled.ok("GET", "/package/main%2Fpy/demo/dependents"))["behind"] is False
+    assert "behind" not in await filled.ok("GET", "/repository")  # which follows no events
 
     def full(*_: object) -> None:
         raise StorageFull("catalog")
@@ -191,6 +193,7 @@ async def test_a_search_that_cannot_follow_the_latest_changes_says_so(
         assert found["behind"] is True
         assert [each["name"] for each in found["items"]] == ["Demo", "demo-late"]  # names are known at once
     assert (await filled.ok("GET", "/activity"))["behind"] is True
+    assert (await filled.ok("GET", "/package/main%2Fpy/demo/dependents"))["behind"] is True
 
 
 async def test_packages_are_found_by_name_where_the_caller_may_see_them(filled: Stack) -> None:
