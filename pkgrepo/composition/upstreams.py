@@ -75,6 +75,17 @@ from .core import Core
 FETCHES = "fetches"  # name of the lock file in the folder of the database
 
 
+def _make_keeper(core: Core) -> Keeper:
+    return Keeper(
+        catalog=core.catalog,
+        content=core.content,
+        pools=core.pools,
+        clock=core.clock,
+        makers=ByFormat(core.formats, lambda each: None if each.proxied is None else each.proxied.make_release),
+        indexers=ByFormat(core.formats, lambda each: each.index),
+    )
+
+
 class ProxyParts:
     """The parts of proxies, put together over a core that was started."""
 
@@ -82,25 +93,65 @@ class ProxyParts:
         formats = ByFormat(core.formats, lambda each: each.proxied)
         self._peers = peers = core.peers
         self._leases = Leases(core.lease_folder / FETCHES, core.nodes)
-        sharing = None
-        if not isinstance(peers, NoPeers):
-            notices = TransferNotices(peers, core.workers)
-            sharing = Sharing(self._leases, notices, reactor)
-            notices.subscribe(sharing)
+        sharing = self._make_sharing(core, reactor)
         self.counters = CacheCounters(catalog=core.catalog, clock=core.clock, reactor=reactor)
+        settings = upstream_settings(config.proxy, getproxies_environment())
         self.upstreams = Upstreams(
-            upstream_settings(config.proxy, getproxies_environment()),
+            settings,
             reactor,
             authorize=lambda route: authorization_of(route, core.secrets),
             on_traffic=self.counters.add_traffic,
             on_health=partial(announce_health, core),
         )
-        self._archives = Upstreams(
-            upstream_settings(config.proxy, getproxies_environment()), reactor, authorize=lambda _route: None
-        )
+        self._archives = Upstreams(settings, reactor, authorize=lambda _route: None)
         self._supervisor = Supervisor(reactor)
         self.negative_cache = make_negative_cache(peers, core.clock)
-        self._kept = kept = KeptResponses(
+        self._kept = kept = self._make_kept(core)
+        self.revalidation = Revalidation(clock=core.clock, negative_cache=self.negative_cache, counters=self.counters)
+        self.documents = self._make_documents(core, sharing, reactor)
+        self._content = core.content
+        self.transfers = Transfers(Context(reactor=reactor, without_delay=core.content.without_delay, sharing=sharing))
+        decisions = None if sharing is None else Decisions(self._leases, DecisionNews(peers), reactor)
+        self._chosen_routes = make_chosen_routes(peers, core.catalog, decisions)
+        self._mistrusted = make_mistrusted(peers)
+        keeper = _make_keeper(core)
+        self.fetching = self._make_fetching(core, config, keeper, formats)
+        context = self._make_context(core, config)
+        addressed = AddressedFiles(context, keeper, self._mistrusted)
+        self._root = core.trusted_root
+        own = self._make_own_facts(core, config, addressed, formats)
+        self._lines = Lines(catalog=core.catalog, documents=self.documents, formats=formats)
+        self.judges = self._make_judges(core, config, formats)
+        self.rule_matches = RuleMatches(catalog=core.catalog, clock=core.clock, reactor=reactor)
+        ahead = ReadAhead(
+            catalog=core.catalog,
+            own=own,
+            judges=self.judges,
+            documents=self.documents,
+            clock=core.clock,
+            formats=core.formats,
+            proxied=formats,
+            versions=config.proxy.facts_ahead,
+            reactor=reactor,
+        )
+        self.resolver = self._make_resolver(core, ahead, formats)
+        self.package_files = self._make_files(core, context, addressed, own, formats)
+        self.purge = CachePurge(core.context, content=core.content, kept=kept, forget=self.package_files.forget)
+        receive_purges(peers, core.registry, kept, self.package_files)
+        answer_after(peers, SETTLE, self._settle_own)
+        self._limits = CacheLimits(core.context, purge=self.purge, kept=kept, reactor=reactor)
+
+    def _make_sharing(self, core: Core, reactor: Any) -> Sharing | None:
+        """What lets processes share a fetch; None where there is one process."""
+        if isinstance(self._peers, NoPeers):
+            return None
+        notices = TransferNotices(self._peers, core.workers)
+        sharing = Sharing(self._leases, notices, reactor)
+        notices.subscribe(sharing)
+        return sharing
+
+    def _make_kept(self, core: Core) -> KeptResponses:
+        return KeptResponses(
             absences=self.negative_cache,
             catalog=core.catalog,
             registry=core.registry,
@@ -108,46 +159,37 @@ class ProxyParts:
             content=core.content,
             pools=core.pools,
             delay=core.batch_delay,
-            on_forget=lambda repository, keys: DOCUMENTS.publish(peers, (repository.id, list(keys))),
+            on_forget=lambda repository, keys: DOCUMENTS.publish(self._peers, (repository.id, list(keys))),
         )
-        self.revalidation = Revalidation(clock=core.clock, negative_cache=self.negative_cache, counters=self.counters)
+
+    def _make_documents(self, core: Core, sharing: Sharing | None, reactor: Any) -> Documents:
         turns = None
         if sharing is not None:
             turns = Turns(
                 self._leases,
-                tell=lambda lease: WAITING.publish(peers, lease),
-                without_delay=kept.without_delay,
+                tell=lambda lease: WAITING.publish(self._peers, lease),
+                without_delay=self._kept.without_delay,
                 reactor=reactor,
             )
-            receive_waiting(peers, turns)
-        self.documents = Documents(
+            receive_waiting(self._peers, turns)
+        asker = Asker(
+            kept=self._kept,
+            content=core.content,
+            clock=core.clock,
+            upstreams=self.upstreams,
+            normaliser=Normaliser(core.pools, self._supervisor),
+        )
+        return Documents(
             turns=turns,
-            kept=kept,
-            asker=Asker(
-                kept=kept,
-                content=core.content,
-                clock=core.clock,
-                upstreams=self.upstreams,
-                normaliser=Normaliser(core.pools, self._supervisor),
-            ),
+            kept=self._kept,
+            asker=asker,
             upstreams=self.upstreams,
             clock=core.clock,
             revalidation=self.revalidation,
         )
-        self._content = core.content
-        self.transfers = Transfers(Context(reactor=reactor, without_delay=core.content.without_delay, sharing=sharing))
-        keeper = Keeper(
-            catalog=core.catalog,
-            content=core.content,
-            pools=core.pools,
-            clock=core.clock,
-            makers=ByFormat(core.formats, lambda each: None if each.proxied is None else each.proxied.make_release),
-            indexers=ByFormat(core.formats, lambda each: each.index),
-        )
-        decisions = None if sharing is None else Decisions(self._leases, DecisionNews(peers), reactor)
-        self._chosen_routes = make_chosen_routes(peers, core.catalog, decisions)
-        self._mistrusted = make_mistrusted(peers)
-        self.fetching = Fetching(
+
+    def _make_fetching(self, core: Core, config: Config, keeper: Keeper, formats: Mapping[str, Proxied]) -> Fetching:
+        return Fetching(
             catalog=core.catalog,
             content=core.content,
             upstreams=self.upstreams,
@@ -161,7 +203,9 @@ class ProxyParts:
             on_lack=self._lack,
             largest=config.server.max_upload,
         )
-        context = AddressedContext(
+
+    def _make_context(self, core: Core, config: Config) -> AddressedContext:
+        return AddressedContext(
             catalog=core.catalog,
             content=core.content,
             clock=core.clock,
@@ -173,8 +217,11 @@ class ProxyParts:
             counters=self.counters,
             limits=ReadLimits(config.server.max_upload),
         )
-        addressed = AddressedFiles(context, keeper, self._mistrusted)
-        self._root = root = core.trusted_root
+
+    def _make_own_facts(
+        self, core: Core, config: Config, addressed: AddressedFiles, formats: Mapping[str, Proxied]
+    ) -> OwnFactsOfFiles:
+        """What reads facts out of files, with the signatures and source archives that belong to them."""
         inspect = Files(registry=core.registry, stores=core.stores, first_reads=core.first_reads).inspect
         attested = AttestedFiles(
             catalog=core.catalog,
@@ -185,9 +232,19 @@ class ProxyParts:
             fetching=self.fetching,
             documents=self.documents,
             inspect=inspect,
-            root=root,
+            root=self._root,
         )
-        own = OwnFactsOfFiles(
+        sources = SourceArchives(
+            catalog=core.catalog,
+            clock=core.clock,
+            disk=core.pools.disk,
+            inside=core.pools.inside,
+            formats=core.formats,
+            upstreams=self._archives,
+            inspect=inspect,
+            folder=config.data.dir,
+        )
+        return OwnFactsOfFiles(
             catalog=core.catalog,
             clock=core.clock,
             pool=core.pools.cpu,
@@ -198,34 +255,27 @@ class ProxyParts:
             addressed=addressed,
             attested=attested,
             ages=DependencyAges(catalog=core.catalog, clock=core.clock, proxied=formats, documents=self.documents),
-            sources=SourceArchives(
-                catalog=core.catalog,
-                clock=core.clock,
-                disk=core.pools.disk,
-                inside=core.pools.inside,
-                formats=core.formats,
-                upstreams=self._archives,
-                inspect=inspect,
-                folder=config.data.dir,
-            ),
+            sources=sources,
             inspect=inspect,
         )
+
+    def _make_judges(self, core: Core, config: Config, formats: Mapping[str, Proxied]) -> PolicyJudges:
         histories = Histories(
-            catalog=core.catalog, documents=self.documents, formats=core.formats, proxied=formats, root=root
+            catalog=core.catalog, documents=self.documents, formats=core.formats, proxied=formats, root=self._root
         )
-        self._lines = lines = Lines(catalog=core.catalog, documents=self.documents, formats=formats)
-        self.judges = judges = PolicyJudges(
+        return PolicyJudges(
             core.catalog,
             core.clock,
             core.formats,
             core.advisories,
             formats,
             histories,
-            lines,
+            self._lines,
             ArchiveAddresses.checked(config.proxy.source_archives),
         )
-        self.rule_matches = RuleMatches(catalog=core.catalog, clock=core.clock, reactor=reactor)
-        self.resolver = Resolver(
+
+    def _make_resolver(self, core: Core, ahead: ReadAhead, formats: Mapping[str, Proxied]) -> Resolver:
+        return Resolver(
             catalog=core.catalog,
             registry=core.registry,
             documents=self.documents,
@@ -233,26 +283,11 @@ class ProxyParts:
             clock=core.clock,
             formats=formats,
             orders=ByFormat(core.formats, order_of),
-            judges=judges,
+            judges=self.judges,
             companions={name: each.companion for name, each in core.formats.items() if each.companion is not None},
-            ahead=ReadAhead(
-                catalog=core.catalog,
-                own=own,
-                judges=judges,
-                documents=self.documents,
-                clock=core.clock,
-                formats=core.formats,
-                proxied=formats,
-                versions=config.proxy.facts_ahead,
-                reactor=reactor,
-            ),
+            ahead=ahead,
             on_held=self.rule_matches.hold,
         )
-        self.package_files = self._make_files(core, context, addressed, own, formats)
-        self.purge = CachePurge(core.context, content=core.content, kept=kept, forget=self.package_files.forget)
-        receive_purges(peers, core.registry, kept, self.package_files)
-        answer_after(peers, SETTLE, self._settle_own)
-        self._limits = CacheLimits(core.context, purge=self.purge, kept=kept, reactor=reactor)
 
     def _make_files(
         self,
