@@ -39,7 +39,7 @@ from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.proxy.parts.values import Entry, name_in
 from pkgrepo.proxy.resolving.flat_members import FlatMember
-from pkgrepo.proxy.resolving.resolver import hosted_parts
+from pkgrepo.proxy.resolving.member_parts import hosted_parts
 from pkgrepo.proxy.resolving.rules import MemberJudges
 from pkgrepo.proxy.resolving.serving import HostedMember
 from pkgrepo.proxy.trace import Trace

@@ -29,13 +29,11 @@ from pkgrepo.concurrency.single_flight import StampCache
 from pkgrepo.concurrency.together import together
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.interfaces import ICatalog, Reader
-from pkgrepo.model import Fragment, Package, Repository, RepositoryType
+from pkgrepo.model import Package, Repository, RepositoryType
 from pkgrepo.proxy.caching.documents import Documents
 from pkgrepo.proxy.caching.states import STALE_RETRY_MS
 from pkgrepo.proxy.format import MemberParts, Proxied
 from pkgrepo.proxy.parts.file import PartsFile
-from pkgrepo.proxy.parts.values import Entry
-from pkgrepo.proxy.remote_files import identity_of
 from pkgrepo.proxy.resolving.flat_members import FlatMember, FlatMembers
 from pkgrepo.proxy.resolving.owners import Owners, find_owners
 from pkgrepo.proxy.resolving.read_ahead import ReadAhead
@@ -51,10 +49,11 @@ from pkgrepo.repositories.policy.schema import Order
 from pkgrepo.repositories.publish.splicing import Spliced
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.storage.catalog.packages import packages
-from pkgrepo.storage.catalog.packages.versions import list_versions, sorted_texts
+from pkgrepo.storage.catalog.packages.versions import list_versions
 from pkgrepo.storage.catalog.rows import to_ms
 from pkgrepo.storage.catalog.upstream_documents import LACKING
 
+from .member_parts import Hidden, hosted_parts, upstream_parts, without_lacking
 from .serving import HostedMember, Member, Members, UpstreamMember
 from .upstream_members import Found, UpstreamMembers
 
@@ -63,7 +62,6 @@ MOST_HELD = 50  # versions of a document, the newest, that are noted as waiting 
 MOST_TIMES = 512  # packages whose publication times are kept in memory
 
 T = TypeVar("T")
-Hidden = tuple[Verdict, int | None]  # why a version is hidden, and when it was published
 
 
 class Resolver:
@@ -371,10 +369,10 @@ class Resolver:
             return hosted, hidden
         read_kinds, judge = format_.kinds(form), member.judge
         section, document = member.request.section, member.held.document
-        amend = partial(_without_lacking, format_, document.route, document.meta.get(LACKING, {}))
+        amend = partial(without_lacking, format_, document.route, document.meta.get(LACKING, {}))
         parts, hidden = await self.read(
             member,
-            lambda file: _upstream_parts(
+            lambda file: upstream_parts(
                 file, section, read_kinds, judge, document.route, amend, lists_held=form in format_.lists_held
             ),
         )
@@ -427,89 +425,3 @@ def _is_view(member: Member) -> bool:
 def _hosted_times(reader: Reader, repository_id: int, package: str) -> list[int | None]:
     found = packages.find_package(reader, repository_id, package)
     return [] if found is None else [to_ms(each.published_at) for each in list_versions(reader, found.id)]
-
-
-def hosted_parts(
-    reader: Reader, format_: Proxied, member: HostedMember, key: str, form: str
-) -> tuple[MemberParts, Mapping[str, Hidden]]:
-    """What a hosted repository has for a document, without what rules hide, and that."""
-    parts, package = format_.read_parts(reader, member.repository.id, key, form)
-    judge = member.judge
-    if judge is None:
-        return parts, {}
-    at_ms = judge.rules.at_ms
-    versions, files = judge.hidden_files(reader, package.id)
-    if not versions and not files:
-        return parts if at_ms is None else format_.rewind(reader, package, parts, form, at_ms), {}
-    if format_.version_of(key) in versions:
-        raise NotFound("version", key)
-    texts = {*versions, *(path.rpartition("/")[2] for path in files)}
-    fragments = {
-        kind: [each for each in found if each.key not in texts and each.key not in files]
-        for kind, found in parts.fragments.items()
-    }
-    every = parts.versions or sorted_texts(reader, package.id)
-    shown = [pair for pair in every if pair[1] not in versions]
-    hidden = {text: (verdict, None) for text, verdict in versions.items()}
-    held = _held_parts(parts, versions) if form in format_.lists_held else {}
-    parts = evolve(parts, fragments=fragments, versions=shown, hidden=frozenset(versions), held=held)
-    return parts if at_ms is None else format_.rewind(reader, package, parts, form, at_ms), hidden
-
-
-def _held_parts(parts: MemberParts, hidden: Collection[str]) -> Mapping[str, Sequence[Fragment]]:
-    """The fragments of some versions, by their texts."""
-    found: dict[str, list[Fragment]] = {}
-    texts = {sort: text for sort, text in parts.versions if text in hidden}
-    for fragments in parts.fragments.values():
-        for each in fragments:
-            if each.sort in texts:
-                found.setdefault(texts[each.sort], []).append(each)
-    return found
-
-
-def _without_lacking(format_: Proxied, route: str, lacking: Mapping[str, str], entry: Entry) -> Entry:
-    """An entry without the files that are known to be nowhere."""
-    gone = [each.path for each in entry.files if lacking.get(each.path) == identity_of(route, each, entry)]
-    return entry if not gone or format_.containers is None else format_.containers.without(entry, gone)
-
-
-def _upstream_parts(
-    parts: PartsFile,
-    section: bytes,
-    kinds: Sequence[str],
-    judge: Judge | None,
-    route: str,
-    amend: Callable[[Entry], Entry],
-    *,
-    lists_held: bool,
-) -> tuple[MemberParts, Mapping[str, Hidden]]:
-    """What an upstream's response has for some kinds of fragments, without versions that rules hide, and these."""
-    fragments: dict[str, list[Fragment]] = {kind: [] for kind in kinds}
-    versions: dict[str, bytes] = {}
-    hidden: dict[str, Hidden] = {}
-    held: dict[str, list[Fragment]] = {}
-    read = kinds if judge is None else {*kinds, *judge.kinds}
-    for entry in parts.entries(read, section):
-        if judge is not None:
-            verdict = judge.of_entry(entry, route)
-            if not verdict.served:
-                hidden.setdefault(entry.version, (verdict, entry.published_ms))
-                if lists_held:
-                    held.setdefault(entry.version, []).extend(_fragments(amend(entry), kinds))
-                continue
-        versions.setdefault(entry.version, entry.sort)
-        shown_as = amend(entry)
-        for kind in kinds:
-            body = shown_as.fragments.get(kind)
-            if body is not None:
-                fragments[kind].append(Fragment(entry.sort, entry.key, body))
-    shown = [(sort, text) for text, sort in versions.items()]
-    unseen = {text: each for text, each in hidden.items() if text not in versions}
-    at_ms = None if judge is None else judge.rules.at_ms
-    held_of_unseen = {text: each for text, each in held.items() if text in unseen}
-    return MemberParts(parts.top, fragments, shown, frozenset(unseen), at_ms=at_ms, held=held_of_unseen), unseen
-
-
-def _fragments(entry: Entry, kinds: Sequence[str]) -> list[Fragment]:
-    found = (entry.fragments.get(kind) for kind in kinds)
-    return [Fragment(entry.sort, entry.key, body) for body in found if body is not None]
