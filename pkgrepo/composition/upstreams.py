@@ -50,6 +50,7 @@ from pkgrepo.proxy.remote_files import Keeper, RemoteFile
 from pkgrepo.proxy.resolving.addressed_files import AddressedMembers
 from pkgrepo.proxy.resolving.attested_files import AttestedFiles
 from pkgrepo.proxy.resolving.dependency_ages import DependencyAges
+from pkgrepo.proxy.resolving.fact_reading import FactReading
 from pkgrepo.proxy.resolving.histories import Histories
 from pkgrepo.proxy.resolving.lines import Lines
 from pkgrepo.proxy.resolving.own_facts import OwnFactsOfFiles
@@ -244,7 +245,7 @@ class ProxyParts:
             inspect=inspect,
             folder=config.data.dir,
         )
-        return OwnFactsOfFiles(
+        reading = FactReading(
             catalog=core.catalog,
             clock=core.clock,
             pool=core.pools.cpu,
@@ -253,10 +254,17 @@ class ProxyParts:
             proxied=formats,
             fetching=self.fetching,
             addressed=addressed,
+            inspect=inspect,
+        )
+        return OwnFactsOfFiles(
+            catalog=core.catalog,
+            pool=core.pools.cpu,
+            proxied=formats,
+            fetching=self.fetching,
             attested=attested,
             ages=DependencyAges(catalog=core.catalog, clock=core.clock, proxied=formats, documents=self.documents),
             sources=sources,
-            inspect=inspect,
+            reading=reading,
         )
 
     def _make_judges(self, core: Core, config: Config, formats: Mapping[str, Proxied]) -> PolicyJudges:

@@ -20,49 +20,39 @@ is noted of it that a rule is about. If an upstream fails meanwhile, the request
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 import msgspec
 from attrs import define, evolve, field
-from twisted.logger import Logger
 
-from pkgrepo.archives.inside import Inside, Shape
 from pkgrepo.concurrency.pools import Pool
 from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.concurrency.together import together
-from pkgrepo.errors import Invalid, NotFound
-from pkgrepo.failure_log import FailureLog
+from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import File
-from pkgrepo.proxy.addressed.files import AddressedFiles
 from pkgrepo.proxy.addressed.request import FileRequest
 from pkgrepo.proxy.fetching import Fetching
-from pkgrepo.proxy.format import OwnFacts, Proxied
+from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.remote_files import RemoteFile
-from pkgrepo.repositories.clock import Clock
-from pkgrepo.repositories.format import StoredFormat
-from pkgrepo.repositories.policy.conditions import CONTENTS, INSIDE, SHAPE, TRUST, Facts
-from pkgrepo.repositories.policy.facts import digests_of
+from pkgrepo.repositories.policy.conditions import INSIDE, Facts
 from pkgrepo.repositories.policy.judge import Judge
 from pkgrepo.repositories.policy.schema import Datum
 from pkgrepo.storage.catalog.file_facts import (
-    LOCKED,
     FileFacts,
-    described_name,
-    name_of,
     names_of,
-    note_facts,
     place_of,
     strong_names,
 )
 from pkgrepo.storage.catalog.packages import files
 
-from .attested_files import AttestedFiles, Inspect, beside
+from .attested_files import AttestedFiles, beside
 from .dependency_ages import DependencyAges
+from .fact_reading import FactReading
 from .source_archives import SourceArchives
-from .told import Wanted, asked_of_files, digests_in, said_by
+from .told import Wanted, asked_of_files
 
 MOST: Final = sys.maxsize
 MOST_BEFORE: Final = 4  # files that are read for one that is asked for, beside itself: two are enough, as a rule
@@ -76,37 +66,22 @@ _Place = tuple[int, str, str, Wanted]  # repository, package, name: versions of 
 @define(eq=False, kw_only=True)
 class OwnFactsOfFiles:
     """
-    Reads them; ``formats`` and ``proxied`` are by name. ``inspect`` looks at the bytes of a kept file.
+    Finds out which files have to be read for the rules of a judge, and has them read by ``reading``.
 
-    Metadata are read in a ``pool``; what files have inside in ``inside``, where it keeps nobody else waiting.
-    Attestations are read by ``attested``, ``ages`` are those of packages that versions need, and ``sources`` the
-    archives with which files are compared.
+    ``proxied`` are formats by name. Attestations are read by ``attested``, ``ages`` are those of packages that versions
+    need, and ``sources`` the archives with which files are compared.
     """
 
     _catalog: ICatalog
-    _clock: Clock
     _pool: Pool
-    _inside: Pool
-    _formats: Mapping[str, StoredFormat]
     _proxied: Mapping[str, Proxied]
     _fetching: Fetching
-    _addressed: AddressedFiles
     _attested: AttestedFiles
     _ages: DependencyAges
     _sources: SourceArchives
-    _inspect: Inspect
+    reading: FactReading
     _in_flight: SingleFlight[_Place, FileFacts] = field(factory=SingleFlight)
     _listed_in_flight: SingleFlight[_Place, tuple[str, FileFacts]] = field(factory=SingleFlight)
-    _failures: FailureLog = field(
-        factory=lambda: FailureLog(Logger(), "a file of an upstream is refused, as its metadata cannot be read")
-    )
-
-    def _own(self, format: str) -> OwnFacts:
-        return self._proxied[format].own_facts
-
-    def asked(self, judge: Judge) -> frozenset[Datum]:
-        """The data that the rules of a judge ask for, and that only files tell of themselves."""
-        return asked_of_files(judge.rules, judge.own) - TRUST
 
     def reads(self, judge: Judge) -> bool:
         """Whether the rules of a judge ask for anything that is read here."""
@@ -132,7 +107,7 @@ class OwnFactsOfFiles:
 
     async def _inside_wanted(self, judge: Judge, about: About) -> frozenset[Datum]:
         """What rules ask of the inside of a file, unless they are ruled out by what else is known of it."""
-        asked = self.asked(judge) & INSIDE
+        asked = self.reading.asked(judge) & INSIDE
         if not asked:
             return asked
         facts = await about(judge)
@@ -208,14 +183,14 @@ class OwnFactsOfFiles:
 
     async def _with_file(self, judge: Judge, path: str, largest: int) -> Judge:
         """The judge, with what its rules ask of another file of the package, if that can be had."""
-        inside = self.asked(judge) & INSIDE
+        inside = self.reading.asked(judge) & INSIDE
         try:
             found = await self._find(judge, path)
             if isinstance(found, RemoteFile):
                 return await self._of_listed(judge, found, inside, digests=False, largest=largest)
             if found is None:
                 return judge
-            return await self._of_kept(await self._attested.of_kept(judge, found), found, self.asked(judge))
+            return await self._of_kept(await self._attested.of_kept(judge, found), found, self.reading.asked(judge))
         except NotFound:
             return judge
 
@@ -227,7 +202,7 @@ class OwnFactsOfFiles:
         both = [main, remote] if remote.source.path != main.source.path else [main]
         for each in both:
             missing = judge.rules.algorithms - each.source.digests.keys() if digests else ()
-            data = self.asked(judge) - INSIDE | inside if each is main else frozenset[Datum]()
+            data = self.reading.asked(judge) - INSIDE | inside if each is main else frozenset[Datum]()
             if _is_left(judge, each, largest):
                 data -= INSIDE
             wanted = Wanted(data, frozenset(missing))
@@ -237,7 +212,7 @@ class OwnFactsOfFiles:
             known = any(wanted.is_in(judge.facts.get(name)) for name in names)
             # What has no digest may be another file by now: that is found out where it is kept.
             if not known or not strong_names(each.source.digests):
-                read = partial(self._read_listed, judge, each, wanted)
+                read = partial(self.reading.read_listed, judge, each, wanted)
                 name, facts = await self._listed_in_flight.run((proxy.id, judge.rules.package, names[1], wanted), read)
                 judge = evolve(judge, facts={**judge.facts, name: facts})
         return judge
@@ -245,7 +220,7 @@ class OwnFactsOfFiles:
     async def of_kept(self, judge: Judge, file: File) -> Judge:
         """The judge, with what its rules ask of a file that is kept. It raises what ``of_listed`` raises."""
         judge = await self._attested.of_kept(judge, file)
-        own, data, unread = self._own(judge.member.format), self.asked(judge), frozenset[Datum]()
+        own, data, unread = self._proxied[judge.member.format].own_facts, self.reading.asked(judge), frozenset[Datum]()
         if not data or own.of_versions:
             return evolve(judge, own=unread)
         main: File | None = file
@@ -272,7 +247,7 @@ class OwnFactsOfFiles:
         name, wanted = f"sha256:{main.sha256}", Wanted(data)
         known = judge.facts.get(name)
         if wanted and (known is None or not wanted.is_in(known)):
-            read = partial(self._read_kept, judge, main, known, data)
+            read = partial(self.reading.read_kept, judge, main, known, data)
             known = await self._in_flight.run((main.repository_id, judge.rules.package, name, wanted), read)
         return judge if known is None else evolve(judge, facts={**judge.facts, name: known})
 
@@ -283,11 +258,11 @@ class OwnFactsOfFiles:
         :raises NotFound, UpstreamFailed, StorageFull, StorageFailed: see ``of_listed``
         """
         ask = self._proxied[judge.member.format].file_request
-        name, wanted = place_of(judge.member.id, request.version_text), Wanted(frozenset(self.asked(judge)))
+        name, wanted = place_of(judge.member.id, request.version_text), Wanted(frozenset(self.reading.asked(judge)))
         for number, path in enumerate(self._describing(judge, request)):
             if ask is None or (number and wanted.is_in(judge.facts.get(name))):
                 break
-            read = partial(self._read_described, judge, ask(request.package_key, path), name)
+            read = partial(self.reading.read_described, judge, ask(request.package_key, path), name)
             known = await self._in_flight.run((judge.member.id, judge.rules.package, f"{name} {path}", wanted), read)
             judge = evolve(judge, facts={**judge.facts, name: known})
         return judge
@@ -300,155 +275,20 @@ class OwnFactsOfFiles:
         """
         name = place_of(judge.member.id, request.version_text)
         known = judge.facts.get(name, FileFacts())
-        declared = frozenset(self.asked(judge)) - {"age"}
+        declared = frozenset(self.reading.asked(judge)) - {"age"}
         if declared and self._describing(judge, request) and known.licences is None and not known.unreadable:
-            await self._note(judge, name, msgspec.structs.replace(known, licences=()))
+            await self.reading.note(judge, name, msgspec.structs.replace(known, licences=()))
 
     def _describing(self, judge: Judge, request: FileRequest) -> Sequence[str]:
         """The paths of the files that describe the version of another one; none if the rules do not ask for them."""
-        own = self._own(judge.member.format)
-        asks = self.asked(judge) and own.of_versions and request.lasting
+        own = self._proxied[judge.member.format].own_facts
+        asks = self.reading.asked(judge) and own.of_versions and request.lasting
         return [path for path in own.described_by(request.path) if path] if asks else ()
-
-    async def note_digests(
-        self, judge: Judge, path: str, digests: Mapping[str, str], version: str = "", *, lasting: bool = True
-    ) -> None:
-        """
-        Note the digests (hex) of a file that may be refused by them, so that documents do not show it any more.
-
-        The ``version`` is that of one of which documents list no files; it has the digests of all of these. What was
-        noted of a path is replaced: a file that is not ``lasting`` has others by now, and its version, too.
-        """
-        found, place = digests_of(digests), place_of(judge.member.id, path)
-        former = digests_in(judge, place)
-        if not version or not lasting:
-            await self._note_digests(judge, place, found, found)
-        names = [place_of(judge.member.id, version)] if version else strong_names(digests)
-        for name in names:
-            await self._note_digests(judge, name, found, found | (digests_in(judge, name) - former))
-
-    async def _note_digests(self, judge: Judge, name: str, found: frozenset[str], every: frozenset[str]) -> None:
-        if not found <= digests_in(judge, name):
-            known = judge.facts.get(name, FileFacts())
-            await self._note(judge, name, msgspec.structs.replace(known, digests=tuple(sorted(every))))
 
     def _main_of(self, remote: RemoteFile) -> RemoteFile:
         """The file that a file is beside, which is judged in its place."""
-        path = self._own(remote.repository.format).main_of(remote.source.path)
+        path = self._proxied[remote.repository.format].own_facts.main_of(remote.source.path)
         return beside(remote, path) or remote
-
-    async def _read_listed(self, judge: Judge, remote: RemoteFile, wanted: Wanted) -> tuple[str, FileFacts]:
-        """What is known then, and by which name: what another file says is known in this repository alone."""
-        name = _name_of(remote)
-        facts = judge.facts.get(name, FileFacts())
-        inside = INSIDE & {*wanted.data}
-        whole = wanted.algorithms or inside
-        kept = await (self._fetching.finish if whole else self._fetching.find)(remote)
-        if kept is not None:
-            facts = msgspec.structs.replace(facts, digests=tuple(sorted(digests_of(kept.digests, kept.sha256))))
-        if wanted.data:
-            described = kept or await self._description_of(remote)
-            facts = await self._read(judge, described, facts, wanted.data)
-            if described.path != remote.source.path:
-                name = described_name(name, remote.repository.id)
-        if facts != judge.facts.get(name):
-            await self._note(judge, name, facts, shown=self._shows(judge, remote, facts))
-        if kept is not None and inside:  # by which it is asked for from now on
-            await self._note(judge, f"sha256:{kept.sha256}", facts, shown=True)
-        return name, facts
-
-    async def _description_of(self, remote: RemoteFile) -> File:
-        """The first that the upstream has of the files that describe a file, kept."""
-        own = self._own(remote.repository.format)
-        *others, last = [beside(remote, path) for path in own.described_by(remote.source.path)]
-        for each in filter(None, others):
-            try:
-                return await self._fetching.finish(each)
-            except NotFound:
-                continue
-        return await self._fetching.finish(last or remote)
-
-    async def _read_kept(self, judge: Judge, file: File, known: FileFacts | None, data: Collection[str]) -> FileFacts:
-        found = tuple(sorted(digests_of(file.digests, file.sha256)))
-        facts = await self._read(judge, file, msgspec.structs.replace(known or FileFacts(), digests=found), data)
-        shown = not {*data} - CONTENTS and facts.contents == () and not facts.unreadable
-        for name in (f"sha256:{file.sha256}", *([place_of(file.repository_id, file.path)] if _unnamed(file) else ())):
-            await self._note(judge, name, facts, shown=shown)
-        return facts
-
-    async def _read_described(self, judge: Judge, request: FileRequest, name: str) -> FileFacts:
-        """What the file says that describes a version, if there is one; its name is that of its own bytes, too."""
-        known = judge.facts.get(name, FileFacts())
-        try:
-            file = await self._addressed.keep(judge.member, request)
-        except NotFound:
-            return known
-        own = judge.facts.get(f"sha256:{file.sha256}")
-        if own is None:
-            own = await self._read(judge, file, FileFacts(), self.asked(judge))
-            await self._note(judge, f"sha256:{file.sha256}", own)
-        facts = msgspec.structs.replace(
-            known,
-            licences=known.licences if own.licences is None else own.licences,
-            install_scripts=known.install_scripts if own.install_scripts is None else own.install_scripts,
-            published_ms=known.published_ms if own.published_ms is None else own.published_ms,
-            unreadable=known.unreadable or own.unreadable,
-        )
-        if facts != known:
-            await self._note(judge, name, facts)
-        return facts
-
-    async def _read(self, judge: Judge, file: File, facts: FileFacts, data: Collection[str]) -> FileFacts:
-        """The facts with what a kept file tells of the data that are asked for."""
-        if INSIDE & {*data}:
-            contents, shape = await self._look_inside(judge, file)
-            facts = msgspec.structs.replace(facts, contents=contents, shape=shape)
-        return await self._read_metadata(judge, file, facts) if {*data} - INSIDE else facts
-
-    async def _look_inside(self, judge: Judge, file: File) -> tuple[tuple[str, ...], Shape | None]:
-        look = self._formats[judge.member.format].inside
-        assert look is not None, "rules ask for what there is"
-        try:
-            found: Inside = await self._inspect(
-                self._inside, file.storage_id, file, lambda content: look(content, file.path)
-            )
-        except Invalid as error:
-            self._failures.failed(error, reason=f"{judge.member.path}/{file.path}: {error}")
-            return LOCKED, None
-        return tuple(sorted(found.words)), found.shape
-
-    async def _read_metadata(self, judge: Judge, file: File, facts: FileFacts) -> FileFacts:
-        own = self._own(judge.member.format)
-        try:
-            meta = await self._inspect(
-                self._pool, judge.member.storage_id, file, lambda content: own.read(content, file.path)
-            )
-        except Invalid as error:
-            self._failures.failed(error, reason=f"{judge.member.path}/{file.path}: {error}")
-            return msgspec.structs.replace(facts, unreadable=True)
-        return msgspec.structs.replace(facts, **self._said(judge, meta))
-
-    def _said(self, judge: Judge, meta: Mapping[str, Any]) -> dict[str, Any]:
-        """What metadata say, as far as only files tell it."""
-        return said_by(self._formats[judge.member.format], self._own(judge.member.format), meta)
-
-    def _shows(self, judge: Judge, remote: RemoteFile, facts: FileFacts) -> bool:
-        """Whether the document says the same of a file: those that are made of it stay as they are."""
-        if facts.unreadable or facts.contents or judge.rules.needs & (SHAPE | {"digests"}):
-            return False
-        if not self.asked(judge) - INSIDE:
-            return True
-        if judge.declares is None:
-            return False
-        try:
-            said = judge.declares.read(remote.entry.fragments)
-        except Invalid:
-            return False
-        return all(getattr(facts, name) == value for name, value in self._said(judge, said).items())
-
-    async def _note(self, judge: Judge, name: str, facts: FileFacts, *, shown: bool = False) -> None:
-        place = (judge.member.format, judge.rules.package, name)
-        await self._catalog.write(note_facts, *place, facts, self._clock.now_ms(), shown=shown)
 
 
 def _is_left(judge: Judge, remote: RemoteFile, largest: int) -> bool:
@@ -469,18 +309,9 @@ async def _of_entry(remote: RemoteFile, judge: Judge) -> Facts:
     return judge.facts_of_entry(remote.entry, remote.route)
 
 
-def _name_of(remote: RemoteFile) -> str:
-    return name_of(remote.source.digests, place_of(remote.repository.id, remote.source.path))
-
-
 def _without_place(judge: Judge, remote: RemoteFile) -> Judge:
     """The judge without what is known of a file by its place alone, in which another one may be by now."""
     if strong_names(remote.source.digests):
         return judge
     place = place_of(remote.repository.id, remote.source.path)
     return evolve(judge, facts={name: facts for name, facts in judge.facts.items() if name != place})
-
-
-def _unnamed(file: File) -> bool:
-    """Whether the upstream announced no digest of a kept file."""
-    return bool(file.attrs.get("unverified"))

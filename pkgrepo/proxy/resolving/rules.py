@@ -352,7 +352,7 @@ class FileRules:
                 judge = evolve(judge, origins=judge.origins.with_read(read))
         verdict: Verdict = await self._catalog.look(judge.of_kept, file)
         if not verdict.served and judge.facts_serial is not None and "digests" in judge.rules.needs:
-            await self._own.note_digests(judge, path, {**file.digests, "sha256": file.sha256}, version)
+            await self._own.reading.note_digests(judge, path, {**file.digests, "sha256": file.sha256}, version)
         await self._conclude(repository, flat, judge, path, verdict, trace)
 
     async def check_listed(
@@ -385,7 +385,7 @@ class FileRules:
         asked = without_former(judge, source.path) if replaced else judge
         verdict = asked.of_entry(entry, remote.route)
         if (replaced or not verdict.served) and not remote.checked_ms and "digests" in judge.rules.needs:
-            await self._own.note_digests(judge, source.path, source.digests, entry.version, lasting=lasting)
+            await self._own.reading.note_digests(judge, source.path, source.digests, entry.version, lasting=lasting)
         await self._conclude(repository, flat, judge, source.path, verdict, trace)
 
     async def read_own(self, judge: Judge, remote: RemoteFile, *, digests: bool = True) -> Judge:

@@ -14,8 +14,8 @@ from pkgrepo.errors import NotFound
 from pkgrepo.formats.maven.metadata.joining import ARTIFACT
 from pkgrepo.formats.npm import inside
 from pkgrepo.model import Repository
+from pkgrepo.proxy.resolving.fact_reading import FactReading
 from pkgrepo.proxy.resolving.flat_members import FlatMember
-from pkgrepo.proxy.resolving.own_facts import OwnFactsOfFiles
 from pkgrepo.proxy.resolving.rules import PolicyJudges
 from pkgrepo.proxy.resolving.serving import Want
 from pkgrepo.proxy.trace import Trace
@@ -158,14 +158,14 @@ async def test_a_kept_file_of_which_less_is_known_than_rules_ask_for_is_read_onc
     await world.settle()  # it is kept
     _, noted = await world.core.catalog.look(facts_of_package, "ruby", "demo")
     assert (noted[name].digests, noted[name].licences) == ((name,), None)
-    read = OwnFactsOfFiles._read
+    read = FactReading._read
     files: list[str] = []
 
-    async def counted(own: OwnFactsOfFiles, judge: Any, file: Any, *more: Any) -> Any:
+    async def counted(own: FactReading, judge: Any, file: Any, *more: Any) -> Any:
         files.append(file.path)
         return await read(own, judge, file, *more)
 
-    monkeypatch.setattr(OwnFactsOfFiles, "_read", counted)
+    monkeypatch.setattr(FactReading, "_read", counted)
 
     async def refused(rule: dict[str, Any]) -> bool:
         ruled = await world.change(mirror, settings={"cache_ttl": "1d", "policy": {"rules": [{"name": "r", **rule}]}})
