@@ -52,6 +52,8 @@ def test_a_run_goes_on_with_new_servers_when_something_was_wrong(
     options = {"rounds": 2, "writers": 2, "tell": told.append, "faults": ["kill -9 of the server"]}
     result = run(tmp_path, 5, 1, engine=ENGINES["sqlite"], **options)  # type: ignore[arg-type]
     [wrong] = result.wrong
+    told_of = page({"sqlite": summary_of(result, "bin/faults")}, 2)
+    assert ("| wrong otherwise | 1 |" in told_of, f"- {wrong}\n" in told_of) == (True, True)
     assert wrong == "round 0, kill -9 of the server: it is wrong"
     assert (result.rounds, result.lives, result.faults["kill -9 of the server"]) == (2, 2, 2)
     assert [each.name for each in tmp_path.iterdir()] == ["servers0"], "what is wrong is kept, and nothing else"

@@ -256,7 +256,7 @@ def main(arguments: Sequence[str]) -> int:
     every = {engine.name: summary} if given.results is None else merged(given.results, engine.name, summary)
     if result.interrupted:
         print(f"interrupted after {result.minutes:g} minutes")
-    if given.page is not None and not result.wrong:
+    if given.page is not None and not result.interrupted:
         given.page.write_text(page(every, WRITERS))
     return 1 if result.wrong else 0
 
