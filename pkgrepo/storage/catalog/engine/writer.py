@@ -39,18 +39,20 @@ class SqliteBatches:
         self._failures = FailureLog(log, "the catalog cannot be written")
 
     def run(self, batch: Batch) -> None:
-        """Run the commands, and commit, while other processes wait for the lock."""
+        """Run the commands, and commit, while other processes wait for the lock; they go on before the answers."""
         try:
             with self._lock.hold():
                 self._transaction(batch)
-                batch.succeeded()
-                if self._log_pages >= CHECKPOINT_BUSY:
-                    self._checkpoint()
         except (apsw.Error, OSError) as error:
             self._failures.failed(error, full=isinstance(error, apsw.FullError))
             self.disconnect()
             self._overwrite_failed_commit()
             batch.failed(explain(error))
+            return
+        # To wake the reactor gives up the GIL, for as long as the reactor keeps it.
+        batch.succeeded()
+        if self._log_pages >= CHECKPOINT_BUSY:
+            self.idle()
 
     def pause_s(self) -> float | None:
         """Return after how many seconds without a command a checkpoint is due; None: none is."""

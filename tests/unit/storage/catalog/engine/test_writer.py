@@ -1,15 +1,17 @@
+import fcntl
 import resource
 import signal
 from contextlib import contextmanager
 
 import pytest
 import pytest_twisted
-from twisted.internet.defer import gatherResults
+from twisted.internet.defer import Deferred, gatherResults
 
 from pkgrepo.errors import NotFound, StorageFailed, StorageFull
 from pkgrepo.storage.catalog.engine import commands, writer
+from pkgrepo.storage.catalog.engine.commands import Batch, Command
 from pkgrepo.storage.catalog.engine.connections import SqliteTransaction
-from pkgrepo.storage.catalog.engine.generation import WriteLock
+from pkgrepo.storage.catalog.engine.generation import WriteLock, lock_path
 from pkgrepo.storage.catalog.engine.writer import CHECKPOINT_BUSY, SqliteBatches
 from pkgrepo.storage.catalog.server import settings
 from tests.support.catalogs import SqliteCase
@@ -139,6 +141,25 @@ async def test_an_error_of_sql_is_the_commands_own(case, catalog):
     assert found[1].__name__ == "ConstraintError"
     assert found[2].__name__ == "SQLError"
     assert catalog.peek(settings.get, "serial") == "2"
+
+
+async def test_another_process_may_write_before_commands_are_answered(case, catalog):
+    free = []
+
+    def answer(_commands):
+        with lock_path(case.path).open("rb") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                free.append(False)
+            else:
+                free.append(True)
+
+    batches = SqliteBatches(case.path)
+    batches.run(Batch(Command(lambda tx: settings.increment(tx, "serial"), Deferred()), lambda: None, answer))
+    batches.close()
+    assert free == [True]
+    assert catalog.peek(settings.get, "serial") == "1"
 
 
 async def test_a_long_log_is_checkpointed(case, catalog):
