@@ -49,6 +49,20 @@ def replace_private_json(path: Path, value: object) -> None:
     replace_file(path, msgspec.json.format(msgspec.json.encode(value)) + b"\n", OWNER_ONLY)
 
 
+def write_at(descriptor: int, data: bytes | memoryview, start: int) -> None:
+    """
+    Write all bytes at an offset, in as many calls as it takes. Blocks.
+
+    :raises OSError: they are not all written; also if calls write nothing
+    """
+    rest = memoryview(data)
+    while rest:
+        written = os.pwrite(descriptor, rest, start)
+        if not written:
+            raise OSError(errno.EIO, "a write has written nothing")
+        rest, start = rest[written:], start + written
+
+
 def fsync_path(path: Path) -> None:
     """Make a file durable, or the names in a directory. Blocks. :raises OSError: they may be lost"""
     if os.name == "nt" and path.is_dir():  # Windows opens no directories; NTFS keeps names in its journal

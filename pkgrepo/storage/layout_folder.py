@@ -24,7 +24,7 @@ from typing import Any
 
 from pkgrepo.errors import Invalid
 from pkgrepo.interfaces import IBlobStore
-from pkgrepo.small_files import fsync_path
+from pkgrepo.small_files import fsync_path, write_at
 from pkgrepo.storage.blobs.durability import sync_file_system
 from pkgrepo.storage.blobs.filesystem import FilesystemBlobStore
 
@@ -345,9 +345,7 @@ def _write(data: bytes, path: str) -> None:
     # Not open(): it makes three system calls more, and each of them gives up the interpreter.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
     try:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
+        write_at(descriptor, data, 0)
     finally:
         os.close(descriptor)
 

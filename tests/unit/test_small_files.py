@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from pkgrepo.small_files import ensure_private, private_opener, tighten
+from pkgrepo.small_files import ensure_private, private_opener, tighten, write_at
 
 
 def mode(path):
@@ -50,3 +50,17 @@ def test_a_pipe_keeps_its_mode_and_a_missing_file_is_ignored(tmp_path):
     tighten(tmp_path / "pipe")
     assert mode(tmp_path / "pipe") == 0o622
     tighten(tmp_path / "gone")
+
+
+def test_all_bytes_are_written_in_as_many_calls_as_it_takes(tmp_path, monkeypatch):
+    write = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, at: write(fd, data[:3], at))
+    with open(tmp_path / "file", "w+b") as file:
+        write_at(file.fileno(), b"0123456789", 2)
+        assert file.read() == b"\0\x000123456789"
+
+
+def test_a_write_that_writes_nothing_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "pwrite", lambda *_: 0)
+    with open(tmp_path / "file", "wb") as file, pytest.raises(OSError, match="written nothing"):
+        write_at(file.fileno(), b"x", 0)

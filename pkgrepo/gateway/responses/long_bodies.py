@@ -15,6 +15,7 @@ from twisted.internet.interfaces import IConsumer
 from pkgrepo.concurrency.pools import Pool
 from pkgrepo.errors import StorageFull
 from pkgrepo.http.responses import Content
+from pkgrepo.small_files import write_at
 from pkgrepo.storage.blobs.reading import PausableProducer
 
 UNPACKED: Final = 128 * 1024  # bytes of a document in one piece; what Twisted gives the kernel in one call
@@ -70,9 +71,7 @@ class TemporaryFile:
     def write(self, data: bytes, start: int) -> None:
         """Write bytes at an offset. :raises StorageFull: there is no room for temporary files"""
         try:
-            while data:
-                written = os.pwrite(self._file.fileno(), data, start)
-                data, start = data[written:], start + written
+            write_at(self._file.fileno(), data, start)
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise

@@ -20,7 +20,7 @@ from typing import Final, Literal
 
 from pkgrepo.errors import PkgrepoError, StorageFailed, StorageFull, TooManyOpenFiles
 from pkgrepo.failure_log import is_out_of_descriptors
-from pkgrepo.small_files import fsync_path
+from pkgrepo.small_files import fsync_path, write_at
 
 _KEEP_SIZE = 1  # FALLOC_FL_KEEP_SIZE of linux/falloc.h
 _PUNCH_HOLE = 2  # FALLOC_FL_PUNCH_HOLE, which needs the flag above
@@ -133,7 +133,7 @@ def forget_pages(fd: int) -> None:
 def memory_file(data: bytes) -> int:
     """Return a descriptor of an unnamed file with these bytes, in memory if supported (memfd_create)."""
     fd = os.memfd_create("bytes") if hasattr(os, "memfd_create") else _unnamed_file()
-    os.write(fd, data)
+    write_at(fd, data, 0)
     return fd
 
 

@@ -26,6 +26,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 
+from pkgrepo.small_files import write_at
 from pkgrepo.storage.blobs.durability import link_descriptor, reserve
 
 from .durability import Durability
@@ -118,14 +119,11 @@ class UploadFile:
         """Write at the end."""
         fd = self._ready()
         try:
-            rest = memoryview(data)
-            while rest:
-                written = os.pwrite(fd, rest, self.size)
-                self.size += written
-                rest = rest[written:]
+            write_at(fd, data, self.size)
         except OSError as error:
             self._error = error
             raise
+        self.size += len(data)
 
     def check(self) -> None:
         """Check that no call has failed. :raises OSError: the first error"""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pkgrepo.errors import StorageFull
 from pkgrepo.s3.requests import Body, digest_body
+from pkgrepo.small_files import write_at
 from pkgrepo.storage.blobs.durability import forget
 from pkgrepo.storage.free_space import free_and_total, low_water
 
@@ -48,15 +49,11 @@ class SpoolFile:
         """Write at the end."""
         self.check()
         try:
-            fd = self._ready()
-            rest = memoryview(data)
-            while rest:
-                written = os.pwrite(fd, rest, self.size)
-                self.size += written
-                rest = rest[written:]
+            write_at(self._ready(), data, self.size)
         except OSError as error:
             self._error = error
             raise
+        self.size += len(data)
 
     def check(self) -> None:
         """Check that no call has failed. :raises OSError: the first error"""

@@ -28,6 +28,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from pkgrepo.small_files import write_at
+
 COUNT_BYTES: Final = 8
 
 
@@ -92,7 +94,7 @@ def lock_path(path: Path) -> Path:
 
 def _write(descriptor: int, count: int) -> None:
     # Not through mapped memory: a full disk is an error here, and a fatal signal there.
-    os.pwrite(descriptor, count.to_bytes(COUNT_BYTES, sys.byteorder), 0)
+    write_at(descriptor, count.to_bytes(COUNT_BYTES, sys.byteorder), 0)
 
 
 class CommitCount:
