@@ -111,6 +111,8 @@ def test_what_a_collection_leaves_is_told(lab: Lab, monkeypatch: pytest.MonkeyPa
     moved.rename(copy)
     lab.data.change("DELETE FROM file WHERE path LIKE '%demo-1.0.0.gem'")
     assert any(each.startswith("nothing refers to") for each in collected._found(lab.data))
+    lab.data.change("UPDATE blob SET touched_at = touched_at + 3600000")  # as a clock leaves it that was ahead
+    assert [*collected._found(lab.data)] == []
 
 
 def test_what_a_rebuilt_catalog_lacks_is_told(lab: Lab) -> None:
