@@ -16,6 +16,7 @@ from tests.lab.faults.jobs.carrying import INTO, Carrying
 from tests.lab.faults.jobs.collecting import Collecting
 from tests.lab.faults.jobs.crew import TASKS, Crew
 from tests.lab.faults.jobs.importing import Importing
+from tests.lab.faults.jobs.people import People
 from tests.lab.faults.jobs.promoting import Promoting
 from tests.lab.faults.jobs.proxying import Proxying
 from tests.lab.faults.jobs.replicating import LINE, Replicating
@@ -102,6 +103,13 @@ def _importing(task: Importing) -> None:
     task.api().ask("DELETE", f"api/repository/main%2F{into}/packages", json={"paths": paths})
 
 
+def _people(task: People) -> None:
+    task.make()
+    person = task.people[-1]
+    with task.history.writing(person.register(0), "refused"):
+        person.may = False  # which the server was not told
+
+
 def _promoting(task: Promoting) -> None:
     each = next(each for each in task.every if each.in_target)
     each.in_target = False
@@ -162,6 +170,7 @@ SPOILED: dict[type[Task], Callable[[Any], None]] = {
     Blocking: _blocking,
     Carrying: _carrying,
     Importing: _importing,
+    People: _people,
     Promoting: _promoting,
     Proxying: _proxying,
     Replicating: _replicating,

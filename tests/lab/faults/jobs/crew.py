@@ -19,6 +19,7 @@ from .blocking import Blocking
 from .carrying import Carrying
 from .collecting import Collecting
 from .importing import Importing
+from .people import People
 from .promoting import Promoting
 from .proxying import Proxying
 from .replicating import Replicating
@@ -41,6 +42,7 @@ TASKS: Final[Sequence[type[Task]]] = (
     Carrying,
     Collecting,
     Importing,
+    People,
     Promoting,
     Proxying,
     Replicating,
