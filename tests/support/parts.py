@@ -55,7 +55,7 @@ class NormaliserCase:
         self.staged: Staged
 
     async def start(self) -> None:
-        self.staged = Staged(await self._case.start())
+        self.staged = Staged("main", await self._case.start())
 
     async def stop(self) -> None:
         await self.supervisor.stop()

@@ -24,6 +24,7 @@ from pkgrepo.proxy.transfers.arriving import ArrivingBody
 from pkgrepo.repositories.integrity import FirstReads
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
+from pkgrepo.storage.blobs.durability import reading
 
 T = TypeVar("T")
 
@@ -196,12 +197,13 @@ class Files:
         """
         Call ``look`` on a thread with a descriptor of stored bytes, or with these if they are small.
 
-        :raises BlobMissing: the storage has lost them
+        :raises BlobMissing: the storage has lost them; :raises StorageFailed: they cannot be read
         """
         if blob.size <= SMALL:
             return await pool(look, await self.read(storage_id, blob.locator, blob.size))
         store = await self._checked(storage_id, blob.locator)
-        return await pool(_look_and_close, await store.open(blob.locator).as_file(), look)
+        with reading(self._registry.storage(storage_id).name):
+            return await pool(_look_and_close, await store.open(blob.locator).as_file(), look)
 
     def _open(self, store: IBlobStore, storage_id: int, locator: str) -> int:
         try:

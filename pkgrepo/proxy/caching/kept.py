@@ -35,7 +35,7 @@ from pkgrepo.proxy.parts.file import PartsFile
 from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
-from pkgrepo.storage.blobs.durability import memory_file
+from pkgrepo.storage.blobs.durability import memory_file, reading
 from pkgrepo.storage.catalog import upstream_documents
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.upstream_documents import UpstreamDocument
@@ -113,8 +113,13 @@ class KeptResponses:
 
         Those of its base, if it has one, are the first argument.
 
-        :raises BlobMissing: they are lost; :raises PartsDamaged: they are damaged
+        :raises BlobMissing: they are lost; :raises PartsDamaged: they are damaged; :raises StorageFailed: they cannot
+            be read
         """
+        with reading(self._registry.storage(repository.storage_id).name):
+            return await self._read(repository, held, work)
+
+    async def _read(self, repository: Repository, held: Held, work: Callable[..., T]) -> T:
         if held.base is not None:
             first, second = await self._open_both(repository, held.base, held)
             return await self._pools.cpu(_read_both, first, second, work)

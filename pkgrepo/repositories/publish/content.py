@@ -146,7 +146,7 @@ class ContentWriter:
         if self._registry.limited and repository.type is not RepositoryType.PROXY:
             allowances = await self._catalog.look(_read_allowances, repository, package, user_id)
             room = Room(allowances, self._reservations)
-        staged = Staged(store, room)
+        staged = Staged(storage.name, store, room)
         try:
             yield staged
         except QuotaExceeded as error:

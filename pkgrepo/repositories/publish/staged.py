@@ -25,6 +25,7 @@ from pkgrepo.errors import PkgrepoError, StorageFailed
 from pkgrepo.interfaces import IBlobStore, IBlobUpload, IGrowingFiles
 from pkgrepo.model import BlobInfo
 from pkgrepo.repositories.publish.room import Room
+from pkgrepo.storage.blobs.durability import reading
 
 log = Logger()
 
@@ -35,10 +36,12 @@ class Staged:
     """
     The unpublished blobs of a request, which ``clear`` removes.
 
-    Blobs that were received in this request are sealed, and committed together when they are published.
+    Blobs that were received in this request are sealed, and committed together when they are published. ``storage`` is
+    the name of that of ``store``.
     """
 
-    def __init__(self, store: IBlobStore, room: Room | None = None) -> None:
+    def __init__(self, storage: str, store: IBlobStore, room: Room | None = None) -> None:
+        self._storage = storage
         self._store = store
         self.room = Room() if room is None else room
         self._sealed: dict[str, IBlobUpload] = {}
@@ -132,13 +135,16 @@ class Staged:
 
         The commit starts meanwhile, unless the blob is small and not ``alone``: several small blobs are committed
         together with the fsync calls of one. Without ``commit`` it does not, since the blob may not be published.
+
+        :raises StorageFailed: it cannot be read
         """
         content = self.content(info)
         if commit and (alone or not isinstance(content, bytes)):
             self.commit_early(info)
         if isinstance(content, bytes):
             return await pool(look, content)
-        return await pool(_look_and_close, content, look)
+        with reading(self._storage):
+            return await pool(_look_and_close, content, look)
 
     def commit_early(self, info: BlobInfo) -> None:
         """Start the commit of a sealed blob that may still be refused, so that ``claim`` waits less."""

@@ -140,7 +140,7 @@ async def _restore_packages(
 
 
 async def _store(context: MaintenanceContext, store: IBlobStore, repository: Repository, made: Sequence[Made]) -> None:
-    staged = Staged(store)
+    staged = Staged(context.registry.storage(repository.storage_id).name, store)
     try:
         items = [(document, await staged.store(parts)) for document, parts in made]
         if items:

@@ -14,7 +14,9 @@ import re
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Literal
 
@@ -174,6 +176,21 @@ def storage_error(storage: str, error: OSError) -> PkgrepoError:
     if is_out_of_descriptors(error):
         return TooManyOpenFiles(storage)
     return StorageFull(storage) if error.errno in _FULL else StorageFailed(storage)
+
+
+@contextmanager
+def reading(storage: str) -> Iterator[None]:
+    """
+    A block that reads stored bytes by a descriptor, itself or in what it awaits.
+
+    :raises StorageFailed: a call has failed; an error of a library about the bytes, which has no number, passes
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise storage_error(storage, error) from error
 
 
 class Durability:

@@ -119,7 +119,7 @@ class TwoNodes:
                 for name, how in stops.items()
             ],
             Fault("kill -9 of the S3 server", 6, self._kill_bucket, is_deadly=True, is_told=True),
-            Fault("a node stopped for some time", 14, self._pause_node),
+            Fault("a node stopped for some time", 14, self._pause_node, is_told=True),  # its session may be ended
             Fault("PostgreSQL stopped for some time", 10, self._pause_database, is_told=True),
             Fault("the S3 server stopped for some time", 8, self._pause_bucket, is_told=True),
         ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from typing import Any
 
 import pytest
 from twisted.internet.defer import Deferred, gatherResults
 
-from pkgrepo.errors import NotFound, StorageFull
+from pkgrepo.errors import NotFound, StorageFailed, StorageFull
 from pkgrepo.model import SYSTEM
 from pkgrepo.proxy.purge import Selection
 from pkgrepo.proxy.trace import Trace
@@ -262,6 +264,27 @@ async def test_damaged_parts_are_asked_for_again_and_stored_anew(world: ProxyWor
     await world.restart()
     assert await world.versions_in(proxy, await world.get(proxy, "left")) == ["1.0.0"]
     assert up.count() == 2
+
+
+async def test_parts_that_cannot_be_read_now_are_an_error_of_the_storage(
+    world: ProxyWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    up = world.upstream()
+    up.add("left", pad=1000)
+    proxy = await world.proxy("mirror", up)
+    await world.get(proxy, "left")
+    await world.restart()
+
+    def fails(*_: object) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    held = await world.get(proxy, "left")
+    monkeypatch.setattr(os, "pread", fails)
+    with pytest.raises(StorageFailed, match="'main'"):
+        await world.versions_in(proxy, held)
+    monkeypatch.undo()
+    assert await world.versions_in(proxy, held) == ["1.0.0"]
+    assert up.count() == 1
 
 
 async def test_parts_that_were_read_are_served_from_memory_until_they_are_known_to_be_bad(

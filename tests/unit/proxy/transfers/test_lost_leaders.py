@@ -113,7 +113,7 @@ class World:
 
 @asynccontextmanager
 async def _stage(store: Any) -> AsyncIterator[Staged]:
-    staged = Staged(store)
+    staged = Staged("main", store)
     try:
         yield staged
     finally:

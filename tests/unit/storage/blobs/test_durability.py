@@ -1,4 +1,5 @@
 import errno
+import gzip
 import io
 import os
 import threading
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pkgrepo.errors import StorageFailed, StorageFull
-from pkgrepo.storage.blobs.durability import Durability, has_quick_syncfs, storage_error
+from pkgrepo.storage.blobs.durability import Durability, has_quick_syncfs, reading, storage_error
 from tests.support.timeouts import TIMEOUT_S
 
 
@@ -25,6 +26,13 @@ def test_a_full_disk_and_a_broken_one_are_told_apart(code, kind):
     error = storage_error("main", OSError(code, os.strerror(code)))
     assert type(error) is kind
     assert "'main'" in str(error)
+
+
+def test_a_read_that_fails_is_an_error_of_the_storage_and_not_that_of_a_library_about_the_bytes():
+    with pytest.raises(StorageFailed), reading("main"):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+    with pytest.raises(gzip.BadGzipFile), reading("main"):
+        gzip.decompress(b"no gzip")
 
 
 class Fsync:
