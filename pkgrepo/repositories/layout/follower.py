@@ -23,7 +23,8 @@ ext4 and the two sidecars of a small version: 1.3 ms, with fsync of both and of 
 2.0 ms, all of it competing with the fsyncs of publishes; to compare 600 changes again takes a start 1 s.) Each start
 therefore returns the cursor to the mark, and what is shown of the events after it is compared with the catalog and
 mended, beside the requests. After a clean stop there are no such events. While some are left, the layout counts as
-behind.
+behind. Of a file that was removed again meanwhile its event alone may know where it was: a power cut may keep a link,
+and lose the sidecar that was written after it.
 
 What a proxy keeps is shown when it has kept nothing more for a moment: during an install the threads that show it
 would take the interpreter and the disk from the requests, and show a package once for each of its files.
@@ -76,6 +77,7 @@ class LayoutFollower(Service):
         self._pauses = True
         self._pausing: Deferred[None] | None = None
         self._returns = False  # whether the cursor must be returned to the mark first
+        self._doubtful = 0  # the last event of which a run before this one may have shown a part
         self._marked: int | None = None  # the event at the mark; None in a process that must not move it
         self._sound = True  # whether each sync has succeeded: after a failure the next one would, too, and mean nothing
         self._mark_due = False
@@ -249,6 +251,7 @@ class LayoutFollower(Service):
     async def _return_to_mark(self) -> None:
         """Have the events handled again whose files may be lost or empty, if the last run has not ended with a stop."""
         again = await self._catalog.write(layout_pending.return_to_mark)
+        self._doubtful = await self._catalog.look(events.last_seq)
         self._marked = await self._catalog.look(layout_pending.cursor) if self._sound else None
         self._returns = False
         if again:
@@ -298,9 +301,10 @@ class LayoutFollower(Service):
         """Show what some events name. Returns what could not be shown, with the reasons."""
         failed: dict[Entry, str] = {}
         changed: dict[Entry, list[Event]] = {}
+        doubtful = batch[0].seq <= self._doubtful
         for event in batch:
             if event.kind == events.REPOSITORY_REMOVED:
-                failed |= await self._updater.show(changed)
+                failed |= await self._updater.show(changed, doubtful=doubtful)
                 changed.clear()
                 await self._discard(event, failed)
             elif event.kind == events.REPOSITORY_RESTORED:  # after its removal, which discarded what was shown of it
@@ -311,7 +315,7 @@ class LayoutFollower(Service):
                 changed.setdefault(Entry(event.repository_id, event.package_key, *version), []).append(event)
             elif "path" in event.data:
                 changed.setdefault(Entry.of_file(event.repository_id, event.data["path"]), []).append(event)
-        return failed | await self._updater.show(changed)
+        return failed | await self._updater.show(changed, doubtful=doubtful)
 
     async def _show_repositories(self) -> None:
         """After a change of configuration: switch layouts on or off, and show every repository's own document."""

@@ -19,7 +19,7 @@ from pkgrepo.repositories.layout.images.large_images import LargeImages
 from pkgrepo.repositories.layout.trees import TreeLayoutWriter
 from pkgrepo.repositories.layout.writer import FileLayoutWriter, LayoutWriter
 from pkgrepo.storage.catalog.packages import packages
-from pkgrepo.storage.catalog.packages.events import Event
+from pkgrepo.storage.catalog.packages.events import Event, paths_of
 from pkgrepo.storage.catalog.server.layout_pending import Entry
 
 AT_ONCE = 32  # entries that a thread shows in one call: some 10 ms of a fast disk
@@ -41,12 +41,12 @@ class LayoutUpdater(MaintenanceWork):
         super().__init__(context)
         self.large_images = LargeImages(context.catalog, context.pools)
 
-    async def show(self, changed: Mapping[Entry, Sequence[Event]]) -> dict[Entry, str]:
+    async def show(self, changed: Mapping[Entry, Sequence[Event]], *, doubtful: bool = False) -> dict[Entry, str]:
         """
         Make the layout show what some entries are now. Returns those that could not be shown, with the reasons.
 
         The events of an entry say what changed in it; without events everything may have changed. Up to ``AT_ONCE``
-        entries cost one hop to a thread and back.
+        entries cost one hop to a thread and back. With ``doubtful`` a part of them may have been shown before a crash.
         """
         await self._registry.refresh()  # repositories that are not in it count as removed
         failed: dict[Entry, str] = {}
@@ -74,7 +74,26 @@ class LayoutUpdater(MaintenanceWork):
                     found_events = tasks[task]
                     changes = ImageChanges.of(found_events) if found_events else ImageChanges(whole=True)
                     await self._show_large(task, changes, failed)
+        if doubtful:
+            await self._remove_unused(changed, writers, failed)
         return failed
+
+    async def _remove_unused(
+        self,
+        changed: Mapping[Entry, Sequence[Event]],
+        writers: Mapping[int, LayoutWriter[Any] | str | None],
+        failed: dict[Entry, str],
+    ) -> None:
+        """Remove files that events name, and no version has any more, from where only a lost sidecar knew of them."""
+        for repository_id, writer in writers.items():
+            if not isinstance(writer, FileLayoutWriter) or not writer.places_vary:
+                continue
+            its = {entry: found for entry, found in changed.items() if entry.repository_id == repository_id}
+            paths = sorted({path for found in its.values() for each in found for path in paths_of(each)})
+            try:
+                await self._pools.disk(writer.remove, await self._catalog.scan(writer.unused, paths))
+            except FAILURES as error:
+                failed |= dict.fromkeys(its, reason_of(error))
 
     async def show_repository(self, repository: Repository) -> str | None:
         """Make the layout show a repository's own document. Returns why that failed, or None."""

@@ -194,6 +194,21 @@ class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
         super().__init__(layout, repository)
         self._places = places
 
+    @property
+    def places_vary(self) -> bool:
+        """Whether files of a version may be at places that its sidecar alone tells."""
+        return self._places.places_vary
+
+    def unused(self, reader: Reader, paths: Iterable[str]) -> list[str]:
+        """The places of those of some public paths at which the repository has no file."""
+        gone = (path for path in paths if files.find_file(reader, self._repository.id, path) is None)
+        return [self.place_of("", path, "") for path in gone]
+
+    def remove(self, places: Iterable[str]) -> None:
+        """Remove the files at some places."""
+        for place in self._stale(places, frozenset()):
+            self._layout.remove(place)
+
     def read(self, reader: Reader, package_key: str, version_key: str) -> EntrySnapshot:
         """Read a package or a version."""
         if not version_key:

@@ -60,6 +60,11 @@ class Event:
 _EVENT, _event = rows(Event, "event")
 
 
+def paths_of(event: Event) -> list[str]:
+    """The paths of the files that came, changed or went, as far as the event names them."""
+    return [*(each["path"] for each in event.data.get("files", ())), *event.data.get("paths", ())]
+
+
 @frozen
 class PackageEvent:
     """An event of a package: the key of its version, the kind, and when. ``text`` is the data, which are long."""

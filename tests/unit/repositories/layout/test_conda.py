@@ -12,6 +12,8 @@ from pkgrepo.formats.conda.package_metadata import read_package
 from pkgrepo.model import SYSTEM
 from pkgrepo.repositories.publish.package_changes import remove_files
 from pkgrepo.repositories.publish_policy import PublishPolicy
+from pkgrepo.storage.catalog.packages.files import find_file
+from pkgrepo.storage.catalog.server import layout_pending, settings
 from pkgrepo.storage.layout_folder import LayoutFolder
 from tests.support.admission import admitted
 from tests.support.conda_packages import make_conda
@@ -75,6 +77,26 @@ async def test_leftovers_are_removed_by_a_repair(world):
     assert (await world.verify(repair=True)).mended == 3
     assert (await world.verify()).layout_changes == 0
     assert world.shown_of_repository() == {".repository.json"} | files_of("a", "1.0", "py_0")
+
+
+async def test_a_link_whose_sidecar_a_power_cut_has_lost_is_removed_at_the_next_start(world):
+    await world.push("a", "1.0", "0")
+    await world.push("a", "1.0", "1")
+    await world.push("b", "1.0")
+    await world.follow()
+    file = world.catalog.peek(find_file, world.repository.id, "noarch/b-1.0-py_0.conda")
+    await world.remove("a", "1.0", ["noarch/a-1.0-1.conda"])
+    await world.remove("b", "1.0")
+    world.layout.remove("ch/packages/b/1.0/b-1.0.json")
+    await world.follow()
+    assert "noarch/b-1.0-py_0.conda" in world.shown_of_repository()  # nothing knows of it
+    await world.follower.stopService()
+    await world.catalog.write(settings.put, layout_pending.MARK, "0")  # nothing was made durable
+    await world.follow()
+    kept = files_of("a", "1.0", "0") | {f"packages/{each}/.burned.json" for each in "ab"}
+    assert world.shown_of_repository() == {".repository.json"} | kept
+    assert world.layout.shows(file.locator) is False
+    assert (await world.verify()).layout_changes == 0
 
 
 async def test_a_lost_catalog_is_rebuilt_with_its_records(world, tmp_path, pools):
