@@ -91,7 +91,8 @@ class LayoutUpdater(MaintenanceWork):
             its = {entry: found for entry, found in changed.items() if entry.repository_id == repository_id}
             paths = sorted({path for found in its.values() for each in found for path in paths_of(each)})
             try:
-                await self._pools.disk(writer.remove, await self._catalog.scan(writer.unused, paths))
+                if places := await self._catalog.scan(writer.unused, paths):
+                    await self._pools.disk(writer.remove, places)
             except FAILURES as error:
                 failed |= dict.fromkeys(its, reason_of(error))
 
