@@ -65,6 +65,8 @@ FOUND: Final = (
     "A process that had no descriptor left at its first gem or chart could read no YAML until it was restarted.",
     "Nested JSON, and numbers with thousands of digits, were unexpected errors in several formats.",
     "An older version that was promoted after the newest one had been moved became `latest` again.",
+    "A document of an upstream whose stored parts could not be read was an unexpected error (500), and no 503.",
+    "A power cut could bring a removed conda package back into the readable layout, without the sidecar that knew of it.",
     "Who went on with an upload of a worker that was killed waited for half a minute: it is 12 s now.",
 )
 ENGINE: Final = """
