@@ -66,7 +66,7 @@ FOUND: Final = (
     "Nested JSON, and numbers with thousands of digits, were unexpected errors in several formats.",
     "An older version that was promoted after the newest one had been moved became `latest` again.",
     "A document of an upstream whose stored parts could not be read was an unexpected error (500), and no 503.",
-    "A power cut could bring a removed conda package back into the readable layout, without the sidecar that knew of it.",
+    "A power cut could bring a removed conda package back into the readable layout, which nothing there knew of.",
     "Who went on with an upload of a worker that was killed waited for half a minute: it is 12 s now.",
 )
 ENGINE: Final = """
