@@ -23,6 +23,9 @@ CLOSING: Final = {ord("{"): ord("}"), ord("["): ord("]")}  # brackets by those t
 T = TypeVar("T")
 
 BOM = b"\xef\xbb\xbf"
+# Arrays and objects in each other. Python 3.11 reads at most 1,000, less its own frames; 3.14 reads tens of thousands,
+# which code that follows such values, and servers with an older Python, cannot.
+MOST_LEVELS: Final = 500
 # What parsers raise; the errors of msgspec, json and Unicode decoding are ValueErrors.
 ERRORS = (ValueError, RecursionError)
 _BYTE = re.compile(r"\(byte (\d+)\)")
@@ -37,9 +40,10 @@ def decode_json(text: bytes, place: Callable[[int], int] = lambda at: at) -> Any
 
     :raises Invalid: it is malformed, not UTF-8, nested too deeply, or has a key twice in one object
     """
-    value = decode_as(text, object, place)
+    what = "the body"
+    value = _parse(text, object, place, what)
     # Outside of strings each colon belongs to one member.
-    if STRING.sub(b"", text).count(b":") != _count_members(value):
+    if STRING.sub(b"", text).count(b":") != _count_members(value, what):
         raise Invalid(f"the body has the key {quoted(_find_duplicate(text))} twice in one object")
     return value
 
@@ -50,13 +54,9 @@ def decode_as(text: bytes, type_: type[T], place: Callable[[int], int] = lambda 
 
     :raises Invalid: it is malformed, not UTF-8, nested too deeply, or of another type
     """
-    try:
-        return msgspec.json.decode(text, type=type_)
-    except ERRORS as error:
-        why, at = explain(text, error)
-        where = "" if at is None else f" near byte {place(at)}"
-        verdict = "is not what it should be" if isinstance(error, msgspec.ValidationError) else "is not JSON"
-        raise Invalid(f"{what} {verdict}: {why}{where}") from None
+    value = _parse(text, type_, place, what)
+    _count_members(value, what)  # refuses what has too many levels
+    return value
 
 
 def decode_typed(text: bytes, type_: type[T], complaint: str, pointer: str = "") -> T:
@@ -109,16 +109,32 @@ def explain(text: bytes, error: Exception) -> tuple[str, int | None]:  # noqa: P
     return "it has a number that is too long", None
 
 
-def _count_members(value: Any) -> int:
-    count = 0
+def _parse(text: bytes, type_: type[T], place: Callable[[int], int], what: str) -> T:
+    try:
+        return msgspec.json.decode(text, type=type_)
+    except ERRORS as error:
+        why, at = explain(text, error)
+        where = "" if at is None else f" near byte {place(at)}"
+        verdict = "is not what it should be" if isinstance(error, msgspec.ValidationError) else "is not JSON"
+        raise Invalid(f"{what} {verdict}: {why}{where}") from None
+
+
+def _count_members(value: Any, what: str) -> int:
+    """The members of all objects in a value. :raises Invalid: it has more than ``MOST_LEVELS`` levels"""
+    count = levels = 0
     waiting = [value]
     while waiting:
-        each = waiting.pop()
-        if type(each) is dict:
-            count += len(each)
-            waiting += [child for child in each.values() if type(child) in (dict, list)]
-        elif type(each) is list:
-            waiting += [child for child in each if type(child) in (dict, list)]
+        found = []
+        for each in waiting:
+            if type(each) is dict:
+                count += len(each)
+                found += [child for child in each.values() if type(child) in (dict, list)]
+            elif type(each) is list:
+                found += [child for child in each if type(child) in (dict, list)]
+        levels += 1
+        if found and levels == MOST_LEVELS:
+            raise Invalid(f"{what} is not JSON: it is nested too deeply")
+        waiting = found
     return count
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.untrusted.strict_json import ERRORS, check_value_count, describe
+from pkgrepo.untrusted.strict_json import ERRORS, MOST_LEVELS, check_value_count, decode_as, decode_json, describe
 
 HUGE = b'{"a": ' + b"1" * 5000 + b"}"
 WORDS = ("utf-8-sig", "codec", "sys.", "set_int", "recursion", "Errno", "Traceback", "char ")
@@ -46,3 +47,22 @@ def test_values_are_counted(text: bytes) -> None:
     check_value_count(text, 4, "it")
     with pytest.raises(Invalid, match="it has more than 2 values"):
         check_value_count(text, 2, "it")
+
+
+@pytest.mark.parametrize(
+    "read", [decode_json, lambda text: decode_as(text, object), lambda text: decode_as(text, list[Any])]
+)
+@pytest.mark.parametrize(
+    ("begin", "middle", "end"), [(b"[", b"", b"]"), (b'[{"x":', b"[]", b"}]"), (b"[1,", b"[]", b",[]]")]
+)
+def test_every_version_of_python_refuses_the_same_nesting(
+    read: Callable[[bytes], object], begin: bytes, middle: bytes, end: bytes
+) -> None:
+    def nested(levels: int) -> bytes:
+        times = (levels - middle.count(b"[")) // (begin.count(b"[") + begin.count(b"{"))
+        return begin * times + middle + end * times
+
+    assert read(nested(MOST_LEVELS - 1))
+    for levels in (MOST_LEVELS + 2, 9000):
+        with pytest.raises(Invalid, match="it is nested too deeply"):
+            read(nested(levels))

@@ -40,7 +40,7 @@ async def test_parts_are_fetched_when_a_client_comes_to_them(
 
 async def test_a_list_with_more_brackets_than_a_parser_takes_is_a_fault_of_the_upstream(mirrors: Mirrors) -> None:
     await mirrors.add()
-    nested = b'{"tags":[],"x":' + b"[" * 5000 + b"]" * 5000 + b"}"
+    nested = b'{"tags":[],"x":' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}"
     mirrors.up.misbehave(LIST, Answer(200, nested, {"Content-Type": "application/json"}), repeat=True)
     reply = await mirrors.get("app/tags/list")
     assert (reply.status, "cannot be used" in reply.json["errors"][0]["message"]) == (502, True), reply

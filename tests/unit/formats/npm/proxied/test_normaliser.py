@@ -323,7 +323,7 @@ def test_names_of_old_packages_have_upper_case_letters() -> None:
         b'{"name":"@sc/x","versions":{}',
         b'{"name":"@sc/x","readme":"\xff","versions":{}}',
         b'{"name":"@sc/x","readme":"\x00","versions":{}}',
-        b'{"name":"@sc/x","versions":{"1.0.0":' + b"[" * 100_000 + b"]" * 100_000 + b"}}",
+        b'{"name":"@sc/x","versions":{"1.0.0":' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}}",
         b'{"name":"@sc/x","versions":{},"x":"\\ud800","y":}',
         b'\xef\xbb\xbf{"name":"@sc/x","versions":{}}',
     ],

@@ -98,7 +98,7 @@ def test_gyp_and_shrinkwrap_count_only_beside_the_manifest() -> None:
         (make_tar_gz({"package/package.json": b"{"}), "cannot be read: it is not JSON"),
         (make_tar_gz({"package/package.json": b"[]"}), "cannot be read: it is not what it should be"),
         (make_tar_gz({"package/package.json": b"\xff"}), "cannot be read"),
-        (make_tar_gz({"package/package.json": b'{"a":' * 9000}), "nested too deeply"),
+        (make_tar_gz({"package/package.json": b'{"a":' * 9000 + b"1" + b"}" * 9000}), "nested too deeply"),
         (make_tar_gz({"package/package.json": MANIFEST, "other/package.json": MANIFEST}), "must have one package.json"),
         (with_link("package/package.json", "a.json"), "must have one package.json"),
         (make_tar_gz({"package/package.json": MANIFEST, "package/../../etc/passwd": b""}), "not a plain relative path"),
