@@ -42,7 +42,7 @@ response is there as a whole, or is not. Every half hour, and in the end, all ar
 stopped servers have, and new servers take over.
 
 Beside the writers some of {tasks} tasks work in each round:
-{names}.
+{names}
 Each knows what has to hold: a block or a revoked token holds for each later read, a stage is published as a whole, a
 moved version is in one of both places, a tag is what it was at some moment of the read. When all is read, the log of
 events, what is counted, leftovers of a collection, and a catalog that is rebuilt from the readable layout are compared,
@@ -172,7 +172,7 @@ def merged(file: Path, engine: str, summary: Summary) -> dict[str, Summary]:
 def page(summaries: Mapping[str, Summary], writers: int) -> str:
     """The page of the book, in Markdown, with a part for each engine that has a summary."""
     parts = [_part(ENGINES[name].about, each) for name, each in sorted(summaries.items(), reverse=True)]
-    names = ", ".join(sorted(each.name for each in TASKS))
+    names = fill(f"{', '.join(sorted(each.name for each in TASKS))}.", WIDTH)
     return PAGE.format(
         engines="".join(parts),
         writers=writers,
@@ -180,7 +180,7 @@ def page(summaries: Mapping[str, Summary], writers: int) -> str:
         sample=SAMPLE,
         tasks=len(TASKS),
         names=names,
-        found="\n".join(fill(f"- {each}", WIDTH, subsequent_indent="  ") for each in FOUND),
+        found="\n".join(map(_item, FOUND)),
     )
 
 
@@ -202,8 +202,12 @@ def _part(about: str, of: Summary) -> str:
             f"| {name} | {each.times} | {' | '.join(map(_seconds, (each.median_s, each.p99_s, each.longest_s)))} |"
             for name, each in of.faults.items()
         ),
-        told="".join(f"\n- {each}\n" for each in of.told),
+        told="\n" * bool(of.told) + "".join(f"{_item(each)}\n" for each in of.told),
     )
+
+
+def _item(text: str) -> str:
+    return fill(f"- {text}", WIDTH, subsequent_indent="  ")
 
 
 def _times(recoveries_s: Sequence[float]) -> tuple[float, ...]:
