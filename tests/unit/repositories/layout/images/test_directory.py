@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -166,7 +167,9 @@ async def test_reindex_restores_images_and_tags(make_registry: Any, tmp_path: Pa
     assert restored.problems == []
     assert (restored.repositories, restored.manifests, restored.tags) == (1, 5, 2)
     found = await registry.stack.ok("GET", "/package/main%2Fimages/app")
-    assert shown["created_at"] <= found["created_at"] <= shown["updated_at"] == found["updated_at"]
+    times = [datetime.fromisoformat(each) for each in (shown["created_at"], found["created_at"], shown["updated_at"])]
+    assert times == sorted(times)  # not as texts: a whole second has no fraction
+    assert shown["updated_at"] == found["updated_at"]
     assert (await registry.below("GET", "tags/list")).json["tags"] == ["v1"]
     assert (await registry.below("GET", "manifests/v1")).body == index.manifest
     for each in (*children, signature):
