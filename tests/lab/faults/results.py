@@ -51,8 +51,8 @@ too, and no log has a secret of the run.
 A power cut discards all that was not synced to an ext4 disk. System calls fail by strace, in all threads of all
 processes; networks are cut in a network namespace, so that connections end (reset), or nothing arrives any more at
 either side (silence) or at the node only (no answers). `--results FILE --page FILE` of one run after the other write
-this page. What a run finds is counted in it, and said. Most servers are forks of a process that has imported the program;
-an ordinary start takes longer by what that takes, more than a second of a processor.
+this page. What a run finds is counted in it, and said. Most servers are forks of a process that has imported the
+program; an ordinary start takes longer by what that takes, more than a second of a processor.
 {engines}
 ## What it has found
 
