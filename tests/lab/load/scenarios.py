@@ -137,7 +137,7 @@ def logins(place: Place, count: int) -> list[str]:
     statuses = Counter[int]()
 
     def login(number: int) -> int:
-        return HttpClient(place.server.url, (f"nobody{number % 50}", "wrong")).get("/api/repository").status
+        return HttpClient(place.server.url, (f"nobody{number % 50}", f"wrong{number}")).get("/api/repository").status
 
     def load() -> None:
         with ThreadPoolExecutor(8) as pool:

@@ -138,7 +138,8 @@ async def test_after_a_commit_reads_share_one_query_and_others_do_not_wait(held:
     await until(lambda: len(held.server.service.assembly.site.channels) >= 8 and len(held.catalog.operations) > asked)
     assert (await held.ask("healthz")).status_code == 200
     assert (await held.ask("v2/")).status_code == 200
-    assert held.catalog.operations[asked:] == [CONFIGURATION]  # one query is shared by all
+    asked_since = [each for each in held.catalog.operations[asked:] if not each.startswith(FOLLOWING)]
+    assert asked_since == [CONFIGURATION]  # one query is shared by all
     assert not any(each.called for each in waiting)
     await held.release()
     assert [(await each).status_code for each in waiting] == [200] * 8

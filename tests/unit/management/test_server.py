@@ -57,6 +57,7 @@ async def test_readiness_shows_admins_each_check(stack: Stack) -> None:
         "storage main": "ok",
         "stored bytes": "ok",
         "readable layout": "ok",
+        "searches": "ok",
         "webhooks": "ok",
         "advisories": "ok: not configured; malware is not looked for",
         "twins": "ok: not configured",

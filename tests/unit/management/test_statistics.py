@@ -131,6 +131,7 @@ async def test_the_state_has_the_checks_and_the_versions(stack: Stack) -> None:
             "storage main",
             "stored bytes",
             "readable layout",
+            "searches",
             "webhooks",
             "advisories",
             "backup",
