@@ -258,6 +258,10 @@ def search(place: Place, count: int) -> list[str]:
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     place.say(f"  {count} packages are written in {time.monotonic() - began:.0f} s")
     place = Place(place.start(), place.start, place.folder, place.say)
+    began = time.monotonic()
+    while place.client.get("/api/search/packages?q=a&limit=1").json["behind"]:
+        time.sleep(TICK_S)
+    place.say(f"  searches know of all {time.monotonic() - began:.0f} s after the start")
     took: dict[str, float] = {}
     found: dict[str, int] = {}
 
