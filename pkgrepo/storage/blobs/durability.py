@@ -135,7 +135,11 @@ def forget_pages(fd: int) -> None:
 def memory_file(data: bytes) -> int:
     """Return a descriptor of an unnamed file with these bytes, in memory if supported (memfd_create)."""
     fd = os.memfd_create("bytes") if hasattr(os, "memfd_create") else _unnamed_file()
-    write_at(fd, data, 0)
+    try:
+        write_at(fd, data, 0)
+    except BaseException:
+        os.close(fd)
+        raise
     return fd
 
 

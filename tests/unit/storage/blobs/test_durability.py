@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pkgrepo.errors import StorageFailed, StorageFull
-from pkgrepo.storage.blobs.durability import Durability, has_quick_syncfs, reading, storage_error
+from pkgrepo.storage.blobs.durability import Durability, has_quick_syncfs, memory_file, reading, storage_error
 from tests.support.timeouts import TIMEOUT_S
 
 
@@ -33,6 +33,17 @@ def test_a_read_that_fails_is_an_error_of_the_storage_and_not_that_of_a_library_
         raise OSError(errno.EIO, os.strerror(errno.EIO))
     with pytest.raises(gzip.BadGzipFile), reading("main"):
         gzip.decompress(b"no gzip")
+
+
+def test_a_file_in_memory_that_cannot_be_written_leaves_no_descriptor(monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    before = os.listdir("/proc/self/fd")
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(OSError, match="No space"):
+        memory_file(b"x")
+    assert len(os.listdir("/proc/self/fd")) == len(before)
 
 
 class Fsync:
