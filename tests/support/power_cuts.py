@@ -7,11 +7,14 @@ import os
 import shutil
 import struct
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from tests.support.timeouts import TIMEOUT_S
 
 FS_IOC_SHUTDOWN = 0x8004587D  # the number in linux/fs.h
 NO_LOG_FLUSH = 2  # discards everything that was not synced, as a power cut does
@@ -46,10 +49,19 @@ def ext4_disk(folder: Path, size: int) -> Iterator[tuple[Path, Callable[[], None
         fd = os.open(place, os.O_RDONLY)
         fcntl.ioctl(fd, FS_IOC_SHUTDOWN, struct.pack("I", NO_LOG_FLUSH))
         os.close(fd)
-        subprocess.run(["umount", str(place)], check=True)
+        _unmount(place)
         subprocess.run(["mount", "-o", "loop", str(image), str(place)], check=True)
 
     try:
         yield place, cut
     finally:
         subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def _unmount(place: Path) -> None:
+    """Unmount a file system as soon as nothing is open there: the kernel closes files of the dead a moment later."""
+    ends_at = time.monotonic() + TIMEOUT_S
+    while (done := subprocess.run(["umount", str(place)], capture_output=True, text=True, check=False)).returncode:
+        assert "busy" in done.stderr, done.stderr
+        assert time.monotonic() < ends_at, done.stderr
+        time.sleep(0.02)
