@@ -82,7 +82,11 @@ def processes_of(server: ServerProcess) -> list[int]:
 
 @contextmanager
 def limited(server: ServerProcess, limit: int, of: Iterable[tuple[int, int]]) -> Iterator[None]:
-    """Set a limit of the processes of a server within the block; ``of`` has pairs of process and number."""
+    """
+    Set a limit of the processes of a server within the block; ``of`` has pairs of process and number.
+
+    Workers that begin within it have the limit of the master, and get back what that gets back.
+    """
     before: dict[int, tuple[int, int]] = {}
     for pid, number in of:
         with suppress(OSError):
@@ -94,6 +98,10 @@ def limited(server: ServerProcess, limit: int, of: Iterable[tuple[int, int]]) ->
         for pid, limits in before.items():
             with suppress(OSError):
                 resource.prlimit(pid, limit, limits)
+        for pid in processes_of(server):
+            if server.pid in before and pid not in before:
+                with suppress(OSError):
+                    resource.prlimit(pid, limit, before[server.pid])
 
 
 def highest_descriptor(pid: int) -> int:
