@@ -16,6 +16,7 @@ from tests.lab.faults.jobs.carrying import INTO, Carrying
 from tests.lab.faults.jobs.collecting import Collecting
 from tests.lab.faults.jobs.crew import TASKS, Crew
 from tests.lab.faults.jobs.importing import Importing
+from tests.lab.faults.jobs.limiting import Limiting
 from tests.lab.faults.jobs.people import People
 from tests.lab.faults.jobs.promoting import Promoting
 from tests.lab.faults.jobs.proxying import Proxying
@@ -103,6 +104,11 @@ def _importing(task: Importing) -> None:
     task.api().ask("DELETE", f"api/repository/main%2F{into}/packages", json={"paths": paths})
 
 
+def _limiting(task: Limiting) -> None:
+    for place in task.places:
+        task.api().ask("PUT", f"repositories/main/{place.repository}/more/1.0/file.bin", data=b"of somebody else")
+
+
 def _people(task: People) -> None:
     task.make()
     person = task.people[-1]
@@ -170,6 +176,7 @@ SPOILED: dict[type[Task], Callable[[Any], None]] = {
     Blocking: _blocking,
     Carrying: _carrying,
     Importing: _importing,
+    Limiting: _limiting,
     People: _people,
     Promoting: _promoting,
     Proxying: _proxying,

@@ -19,6 +19,7 @@ from .blocking import Blocking
 from .carrying import Carrying
 from .collecting import Collecting
 from .importing import Importing
+from .limiting import Limiting
 from .people import People
 from .promoting import Promoting
 from .proxying import Proxying
@@ -42,6 +43,7 @@ TASKS: Final[Sequence[type[Task]]] = (
     Carrying,
     Collecting,
     Importing,
+    Limiting,
     People,
     Promoting,
     Proxying,
