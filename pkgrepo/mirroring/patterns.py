@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from fnmatch import fnmatchcase
+import re
+from collections.abc import Iterator, Sequence
+from fnmatch import translate
 from typing import Final
 
 import msgspec
 
+from pkgrepo.concurrency.gil import GilReleaser
 from pkgrepo.errors import Invalid, NotFound, PkgrepoError, RepositoryInactive, StorageFailed
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.mirrored.locks import Lock, Wanted
@@ -36,18 +38,10 @@ async def find_wanted(services: Services, format_: Format, repository: Repositor
     :raises StorageFailed, RepositoryInactive: the server cannot go on
     """
     lock = Lock()
-    kept: list[str] | None = None
-    names: dict[str, None] = {}
-    for each in pattern.packages:
-        if "*" not in each and "?" not in each:
-            names[each] = None
-            continue
-        if kept is None:
-            kept = await services.catalog.scan(_names, repository.id)
-        names.update(dict.fromkeys(name for name in kept if fnmatchcase(name.casefold(), each.casefold())))
-    if len(names) > MOST_NAMES:
-        lock.leave_out(f"{len(names) - MOST_NAMES} packages", f"a pattern is for {MOST_NAMES} packages at most")
-    for name in list(names)[:MOST_NAMES]:
+    names, more = await services.catalog.scan(_named, repository.id, pattern.packages)
+    if more:
+        lock.leave_out(f"{more} packages", f"a pattern is for {MOST_NAMES} packages at most")
+    for name in names:
         try:
             for wanted in await _versions_of(services, format_, repository, name, pattern.versions):
                 lock.want(wanted)
@@ -84,13 +78,25 @@ async def _versions_of(
     return [Wanted(format=format_.name, name=name, version=each) for each in chosen]
 
 
-def _names(r: Reader, repository_id: int) -> list[str]:
+def _named(r: Reader, repository_id: int, patterns: Sequence[str]) -> tuple[list[str], int]:
+    """What patterns name: those without wildcards, and what a repository keeps; and how many more there are."""
+    plain = [each for each in patterns if "*" not in each and "?" not in each]
+    fits = [re.compile(translate(each.casefold())).match for each in patterns if each not in plain]
+    found = dict.fromkeys(plain)
+    count = len(found)
+    gil = GilReleaser()
+    for name in _kept(r, repository_id) if fits else ():
+        if name not in found and any(each(name.casefold()) for each in fits):
+            count += 1
+            if len(found) < MOST_NAMES:
+                found[name] = None
+        gil.release_if_due()
+    return [*found][:MOST_NAMES], count - min(count, MOST_NAMES)
+
+
+def _kept(r: Reader, repository_id: int) -> Iterator[str]:
     """The names of the packages that a repository keeps."""
-    found: list[str] = []
     after = ""
-    while True:
-        page = page_of_names(r, repository_id, after, BATCH)
-        found += [each.name for each in page]
-        if len(page) < BATCH:
-            return found
+    while page := page_of_names(r, repository_id, after, BATCH):
+        yield from (each.name for each in page)
         after = page[-1].key
