@@ -22,13 +22,15 @@ class Line:
     """
     The versions of a package, from the oldest one; ``gone`` are those that a run has removed.
 
-    None stands for a version whose publish had no answer: whether the rules count it is not known.
+    None stands for a version whose publish had no answer: whether the rules count it is not known. ``asked`` are those
+    that may be pinned, since the request for that had no answer.
     """
 
     format: str
     versions: list[Kept | None] = field(factory=list)
     gone: list[Kept] = field(factory=list)
     pinned: list[Kept] = field(factory=list)
+    asked: list[Kept] = field(factory=list)
     publishing: bool = False
     running: bool = False
     ran: bool = False  # since the last check
@@ -50,7 +52,7 @@ class Line:
     @property
     def old(self) -> list[Kept]:
         """What the rules remove for sure."""
-        return [each for each in self.known[:-LAST] if each not in self.pinned]
+        return [each for each in self.known[:-LAST] if each not in (*self.pinned, *self.asked)]
 
 
 @define
@@ -92,6 +94,7 @@ class Retaining(Task):
             raise Idle
         newest = line.known[-1]
         version = newest.path.rpartition("line-")[2].removesuffix(".tgz").partition("-py3")[0]
+        line.asked.append(newest)
         self.api().ask("PUT", f"api/package/main%2F{FORMATS[line.format]}/line/versions/{version}/pin", json={})
         line.pinned.append(newest)
 
