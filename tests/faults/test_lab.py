@@ -13,10 +13,11 @@ from tests.lab.faults.checks import Checker
 from tests.lab.faults.engines import ENGINES
 from tests.lab.faults.engines.estate import Estate
 from tests.lab.faults.ledger import Item, Ledger
-from tests.lab.faults.results import merged, page, summary_of
+from tests.lab.faults.results import summary_of
 from tests.lab.faults.rounds import AUTH, Finding, Round
 from tests.lab.faults.run import MOST_SPOILED, run
 from tests.lab.faults.writers import place_of
+from tests.lab.page import Results
 from tests.support import server_process
 from tests.support.data_folder import DataFolder
 from tests.support.first_publishes import REPOSITORIES, Publisher
@@ -32,8 +33,8 @@ def test_some_rounds_lose_nothing(engine: str, rounds: int, tmp_path: Path, monk
     assert (result.wrong, result.rounds) == ([], rounds), result.seed
     assert sum(result.faults.values()) >= rounds
     assert result.acknowledged > 20
-    every = merged(tmp_path / "results.json", engine, summary_of(result, "bin/faults"))
-    told = page(every, 6)
+    Results({engine: summary_of(result, "bin/faults")}).write(tmp_path / "results.json")
+    told = Results.read(tmp_path / "results.json").page()
     assert f"| acknowledged changes | {result.acknowledged} |" in told
     for name, times in result.faults.items():
         assert f"| {name} | {times} |" in told
@@ -52,7 +53,7 @@ def test_a_run_goes_on_with_new_servers_when_something_was_wrong(
     options = {"rounds": 2, "writers": 2, "tell": told.append, "faults": ["kill -9 of the server"]}
     result = run(tmp_path, 5, 1, engine=ENGINES["sqlite"], **options)  # type: ignore[arg-type]
     [wrong] = result.wrong
-    told_of = page({"sqlite": summary_of(result, "bin/faults")}, 2)
+    told_of = Results({"sqlite": summary_of(result, "bin/faults")}).page()
     assert ("| wrong otherwise | 1 |" in told_of, f"- {wrong}\n" in told_of) == (True, True)
     assert wrong == "round 0, kill -9 of the server: it is wrong"
     assert (result.rounds, result.lives, result.faults["kill -9 of the server"]) == (2, 2, 2)

@@ -15,6 +15,7 @@ from tests.support.python_index import PASSWORD, USER
 from .ledger import Item, Ledger
 
 AUTH: Final = (USER, PASSWORD)
+WRITERS: Final = 8  # more of them make so many items that reading them all takes longer than the rounds
 LOST, BYTES, WRONG = "lost", "with other bytes", "wrong otherwise"
 KINDS: Final = (LOST, BYTES, WRONG)
 

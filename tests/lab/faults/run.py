@@ -19,6 +19,8 @@ from typing import Final
 import pytest
 from attrs import define, evolve
 
+from tests.lab.page import Results
+
 from .checkers.last import Last
 from .checks import CHECKS
 from .engines import ENGINES
@@ -26,10 +28,9 @@ from .engines.estate import Engine, Estate, Fault, NotRecovered
 from .jobs import JOBS
 from .jobs.crew import Crew
 from .ledger import Ledger
-from .results import Result, merged, page, summary_of
-from .rounds import WRONG, Check, Finding, Job, Round, Worker
+from .results import Result, summary_of
+from .rounds import WRITERS, WRONG, Check, Finding, Job, Round, Worker
 
-WRITERS: Final = 8  # more of them make so many items that reading them all takes longer than the rounds
 ROUND_S: Final = (0.2, 1.0)  # how long there is work before a fault
 AFTER_S: Final = 0.2  # and after the servers have recovered from it
 LIFE_S: Final = 1800.0  # after which servers are looked at as a whole, and new ones come: what a run keeps is bounded
@@ -98,6 +99,7 @@ def _live(
     try:
         with engine.run(folder, configuration) as estate, closing(crew):
             result.left_out = [*estate.left_out]
+            result.tasks = [each.name for each in crew.tasks]
             for each in jobs:
                 each.prepare(estate.urls[0])
             while time.monotonic() < ends_at and result.rounds < rounds and len(result.wrong) == found:
@@ -253,11 +255,14 @@ def main(arguments: Sequence[str]) -> int:
         print(f"left out: {each}")
     for each in result.wrong:
         print(f"{WRONG.upper()}: seed {seed}, {each}")
-    every = {engine.name: summary} if given.results is None else merged(given.results, engine.name, summary)
+    every = Results.read(given.results)
+    every.engines[engine.name] = summary
+    if given.results is not None:
+        every.write(given.results)
     if result.interrupted:
         print(f"interrupted after {result.minutes:g} minutes")
     if given.page is not None and not result.interrupted:
-        given.page.write_text(page(every, WRITERS))
+        given.page.write_text(every.page())
     return 1 if result.wrong else 0
 
 

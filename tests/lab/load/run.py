@@ -20,10 +20,15 @@ from pathlib import Path
 from typing import Final
 
 from tests.bench import soak
+from tests.bench.clients.load import percentile
+from tests.bench.measure import MIB
+from tests.lab.faults.results import machine, today
+from tests.lab.page import Results
 from tests.support import server_process
 from tests.support.first_publishes import REPOSITORIES, Publisher
-from tests.support.server_process import restarts
+from tests.support.server_process import ServerProcess, restarts
 
+from .measured import Measured
 from .scenarios import AUTH, LOADS, Place, Say
 from .watching import Server
 
@@ -32,32 +37,49 @@ SHARE: Final = 0.6  # of the highest rate, in a soak
 MINUTES: Final = 10.0  # of a soak
 SETTINGS: Final = 'limits.login_failures = 1000\nproxy.allow_private = ["0.0.0.0/0"]\n'
 
+Start = Callable[[], ServerProcess]
+
 
 @contextmanager
-def place(folder: Path, say: Say, workers: int = 2) -> Iterator[Place]:
-    """A server with a repository of each format."""
+def server_of(folder: Path, workers: int, *, forked: bool) -> Iterator[tuple[ServerProcess, Start]]:
+    """
+    A server with a repository of each format, and what starts it again.
+
+    One that is ``forked`` starts at once, and hashes passwords cheaply; see ``forked_programs``.
+    """
     before, server_process.WORKERS[0] = server_process.WORKERS[0], str(workers)
     environ = {"PKGREPO_ADMIN_USER": AUTH[0], "PKGREPO_ADMIN_PASSWORD": AUTH[1]}
+    own = {} if forked else {"PYTHONHASHSEED": "random"}  # what Python reads needs a process of its own
     try:
-        with restarts(folder, SETTINGS, environ) as start:
+        with restarts(folder, SETTINGS, environ | own) as start:
             server = start()
             publisher = Publisher(server.url, AUTH)
             for format_, name in REPOSITORIES.items():
                 publisher.create(name, format_)
-            yield Place(server, start, folder, say)
+            yield server, start
     finally:
         server_process.WORKERS[0] = before
 
 
-def run_load(name: str, size: int, say: Say, workers: int = 2) -> list[str]:
-    """Run one load of a size; what went wrong."""
-    say(f"{name}, {size:,}:")
-    with tempfile.TemporaryDirectory(prefix="load-") as folder, place(Path(folder), say, workers) as made:
-        return [f"{name}: {each}" for each in LOADS[name][0](made, size)]
+def run_load(
+    name: str, size: int, say: Say, workers: int = 2, *, forked: bool = False
+) -> tuple[list[Measured], list[str]]:
+    """Run one load of a size; what was measured, and what went wrong."""
+    load = LOADS[name]
+    say(f"{size:,} {load.of}:")
+    with (
+        tempfile.TemporaryDirectory(prefix="load-") as folder,
+        server_of(Path(folder), workers, forked=forked) as (server, start),
+    ):
+        place = Place(server, start, Path(folder), say, load.of, size)
+        wrong = load.run(place, size)
+    if place.found:
+        place.found[-1].wrong = len(wrong)
+    return place.found, [f"{name}: {each}" for each in wrong]
 
 
-def run_soak(minutes: float, say: Say) -> list[str]:
-    """The soak of the bench at 60 % of the highest rate, with the descriptors of all processes; what went wrong."""
+def run_soak(minutes: float, say: Say) -> tuple[list[Measured], list[str]]:
+    """The soak of the bench at 60 % of the highest rate, with the descriptors of all processes; as ``run_load``."""
     counted: list[int] = []
     ended = threading.Event()
 
@@ -74,22 +96,23 @@ def run_soak(minutes: float, say: Say) -> list[str]:
         ended.set()
         thread.join()
     half = counted[len(counted) // 2 :] or [0]
-    say(f"{soak.describe(found)}\ndescriptors in the second half, of this process too: {half[0]} to {half[-1]}")
-    return (
-        [] if all(found.verdicts.values()) else [f"soak: {each}" for each, kept in found.verdicts.items() if not kept]
-    )
-
-
-def _own_pid() -> int:
-    import os
-
-    return os.getpid()
+    say(soak.describe(found))
+    notes = [*found.verdicts, f"descriptors in the second half, of the clients too: {half[0]} to {half[-1]}"]
+    wrong = [f"soak: {each}" for each, kept in found.verdicts.items() if not kept]
+    p99_ms = percentile(found.tally.took_ms, 99) if found.tally.took_ms else 0.0
+    name = f"requests, {found.rate:,.0f} a second, {SHARE:.0%} of the highest rate"
+    size = f"{len(found.tally.took_ms):,}"
+    peak_mib = max((sum(each.rss.values()) for each in found.samples), default=0) / MIB
+    measured = Measured(name, size, today(), machine(), minutes * 60, p99_ms, None, peak_mib, None, notes, len(wrong))
+    return [measured], wrong
 
 
 def main(arguments: Sequence[str], say: Callable[[str], None] = print) -> int:
     """Run loads; 1 if something went wrong."""
     parser = argparse.ArgumentParser(prog="bin/faults --load", description=__doc__)
     parser.add_argument("loads", nargs="*", metavar="NAME[=SIZE]", help=", ".join((*LOADS, SOAK)))
+    parser.add_argument("--results", type=Path, help="put what was measured into this file, beside other loads")
+    parser.add_argument("--page", type=Path, help="write the page of the book, of this run or of --results")
     given = parser.parse_args(arguments)
     wanted = [each.partition("=")[::2] for each in given.loads or LOADS]
     unknown = [name for name, _ in wanted if name not in (*LOADS, SOAK)]
@@ -99,14 +122,21 @@ def main(arguments: Sequence[str], say: Callable[[str], None] = print) -> int:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     wrong: list[str] = []
     began = time.monotonic()
+    results = Results.read(given.results)
     for name, size in wanted:
-        if name == SOAK:
-            wrong += run_soak(float(size or MINUTES), say)
-        else:
-            wrong += run_load(name, int(size or LOADS[name][1]), say)
+        is_soak = name == SOAK
+        found, bad = (
+            run_soak(float(size or MINUTES), say) if is_soak else run_load(name, int(size or LOADS[name].size), say)
+        )
+        wrong += bad
+        results.loads |= {each.name.partition(",")[0] if is_soak else each.name: each for each in found}
+        if given.results is not None:
+            results.write(given.results)
     say(f"{time.monotonic() - began:.0f} s, {len(wrong)} things are wrong")
     for each in wrong:
         say(f"WRONG: {each}")
+    if given.page is not None:
+        given.page.write_text(results.page())
     return 1 if wrong else 0
 
 

@@ -22,14 +22,17 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from attrs import frozen
+from attrs import Factory, evolve, frozen
 
+from tests.bench.measure import MIB
+from tests.lab.faults.results import machine, today
 from tests.support.first_publishes import REPOSITORIES, Publisher
 from tests.support.http_client import HttpClient, basic
 from tests.support.images import OCI_IMAGE, Image, describe, digest_of, make_image
 from tests.support.inprocess_server import PASSWORD
 from tests.support.server_process import ROOT, ServerProcess
 
+from .measured import Measured
 from .watching import IDLE_S, Others, Server
 
 AUTH: Final = ("admin", PASSWORD)
@@ -45,12 +48,19 @@ Say = Callable[[str], None]
 
 @frozen
 class Place:
-    """A running server with a repository of each format; ``start`` starts it again after it was stopped."""
+    """
+    A running server with a repository of each format; ``start`` starts it again after it was stopped.
+
+    The load is of ``size`` of what ``name`` says; ``found`` is what was measured.
+    """
 
     server: ServerProcess
     start: Callable[[], ServerProcess]
     folder: Path
     say: Say
+    name: str
+    size: int
+    found: list[Measured] = Factory(list)
 
     @property
     def client(self) -> HttpClient:
@@ -64,8 +74,8 @@ class Place:
             publisher.publish("python", "other", "1.0")
         return Others(self.client, ["/repositories/main/py/simple/other/", "/api/search/packages?q=other&limit=1"])
 
-    def measured(self, load: Callable[[], None], begin: Callable[[], None] = lambda: None) -> list[str]:
-        """Run a load, and tell what others felt, but for its ``begin``; their failures."""
+    def measured(self, load: Callable[[], None], begin: Callable[[], None] = lambda: None, of: str = "") -> list[str]:
+        """Run a load, or the part ``of`` it, and note what others felt, but for its ``begin``; their failures."""
         others = self.others()
         with others.reading():
             time.sleep(IDLE_S)
@@ -76,12 +86,22 @@ class Place:
         began = time.monotonic()
         with others.reading():
             load()
+        took_s = time.monotonic() - began
         part = others.p99_ms / idle_ms if idle_ms else 0.0
-        felt = f"others' p99 {others.p99_ms:.1f} ms, idle {idle_ms:.1f} ms: {part:.1f}x"
-        self.say(f"  {time.monotonic() - began:.1f} s; {felt}")
+        self.say(f"  {took_s:.1f} s; others' p99 {others.p99_ms:.1f} ms, idle {idle_ms:.1f} ms: {part:.1f}x")
         watched.tree.settle()
         self.say(f"  before: {before}\n  after:  {watched.describe()}")
+        name = f"{self.name}, {of}" if of else self.name
+        peak_mib = watched.tree.peak_rss() / MIB
+        self.found.append(
+            Measured(name, f"{self.size:,}", today(), machine(), took_s, others.p99_ms, idle_ms, peak_mib)
+        )
         return [f"others: {each}" for each in others.failed[:5]]
+
+    def note(self, text: str) -> None:
+        """Say what was seen in the last load."""
+        self.say(f"  {text}")
+        self.found[-1].notes.append(text)
 
 
 def slow(place: Place, count: int) -> list[str]:
@@ -128,7 +148,7 @@ def slow(place: Place, count: int) -> list[str]:
             connection.close()
 
     wrong = place.measured(load, begin)
-    place.say(f"  moved: {dict(moved)}")
+    place.note(f"bytes that moved: {moved['sent']:,} sent, {moved['read']:,} read")
     return wrong if moved["read"] and moved["sent"] else [*wrong, f"slow connections stood still: {dict(moved)}"]
 
 
@@ -144,7 +164,7 @@ def logins(place: Place, count: int) -> list[str]:
             statuses.update(pool.map(login, range(count)))
 
     wrong = place.measured(load)
-    place.say(f"  statuses {dict(statuses)}")
+    place.note(f"answers: {', '.join(f'{count} of {status}' for status, count in sorted(statuses.items()))}")
     return wrong + [f"a wrong login was answered with {status}" for status in statuses if status not in (401, 429)]
 
 
@@ -166,7 +186,7 @@ def _image(place: Place) -> Image:
     return image
 
 
-def _growing(place: Place, count: int, steps: Iterator[Callable[[], object]]) -> list[str]:
+def _growing(place: Place, count: int, steps: Iterator[Callable[[], object]], of: str = "") -> list[str]:
     """Run many like steps one after the other; print the processor time of the first and the last hundred."""
     watched = Server.of(place.server.pid)
     part = min(HUNDRED, count // 3)
@@ -180,9 +200,9 @@ def _growing(place: Place, count: int, steps: Iterator[Callable[[], object]]) ->
             if number < count:
                 next(steps)()
 
-    wrong = place.measured(load)
+    wrong = place.measured(load, of=of)
     first, _, last = (after - before for before, after in pairwise(used))
-    grown = last / first if first else 0.0
+    grown = place.found[-1].grown = last / first if first else 0.0
     place.say(f"  the server's CPU: first {part} {first:.2f} s, last {part} {last:.2f} s of {count}: {grown:.1f}x")
     return wrong
 
@@ -201,7 +221,7 @@ def tags(place: Place, count: int) -> list[str]:
         reply = place.client.get(path)
         found += len(reply.json["tags"] or [])
         path = reply.headers.get("link", "").partition("<")[2].partition(">")[0].replace(place.server.url, "")
-    place.say(f"  {found} tags are listed in {time.monotonic() - began:.2f} s, in pages of 1000")
+    place.note(f"{found:,} tags are listed in {time.monotonic() - began:.2f} s, in pages of 1000")
     return wrong if found == count else [*wrong, f"{found} tags are listed, and {count} were pushed"]
 
 
@@ -233,7 +253,7 @@ def referrers(place: Place, count: int) -> list[str]:
         reply = place.client.get(path)
         found, pages = found + len(reply.json["manifests"]), pages + 1
         path = reply.headers.get("link", "").partition("<")[2].partition(">")[0].replace(place.server.url, "")
-    place.say(f"  {found} referrers are listed in {time.monotonic() - began:.2f} s, in {pages} pages")
+    place.note(f"{found:,} referrers are listed in {time.monotonic() - began:.2f} s, in {pages} pages")
     return wrong if found == count else [*wrong, f"{found} referrers are listed, and {count} were pushed"]
 
 
@@ -246,7 +266,7 @@ def versions(place: Place, count: int) -> list[str]:
         place.say(f"  {format_}:")
         publish = partial(Publisher(place.server.url, AUTH).publish, format_, "grown")
         steps = [partial(publish, f"1.{number}.0") for number in range(count)]
-        wrong += [f"{format_}: {each}" for each in _growing(place, count, iter(steps))]
+        wrong += [f"{format_}: {each}" for each in _growing(place, count, iter(steps), format_)]
     return wrong
 
 
@@ -257,11 +277,12 @@ def search(place: Place, count: int) -> list[str]:
     command = [sys.executable, "-m", "tests.bench.fill", str(place.folder / "data"), "main/py", str(count)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     place.say(f"  {count} packages are written in {time.monotonic() - began:.0f} s")
-    place = Place(place.start(), place.start, place.folder, place.say)
+    place = evolve(place, server=place.start())
     began = time.monotonic()
     while place.client.get("/api/search/packages?q=a&limit=1").json["behind"]:
         time.sleep(TICK_S)
-    place.say(f"  searches know of all {time.monotonic() - began:.0f} s after the start")
+    known_s = time.monotonic() - began
+    place.say(f"  searches know of all {known_s:.0f} s after the start")
     took: dict[str, float] = {}
     found: dict[str, int] = {}
 
@@ -273,7 +294,8 @@ def search(place: Place, count: int) -> list[str]:
             found[query] = len(reply.json["items"]) if reply.status == 200 else -reply.status
 
     wrong = place.measured(load)
-    place.say("  " + ", ".join(f"{query!r}: {found[query]} in {took[query]:.0f} ms" for query in took))
+    place.note(f"searches know of all {known_s:.0f} s after the start")
+    place.note(", ".join(f"`{query}` finds {found[query]} in {took[query]:.0f} ms" for query in took))
     return wrong + [f"a search was answered with {-number}" for number in found.values() if number < 0]
 
 
@@ -282,12 +304,21 @@ def _connect(place: Place) -> http.client.HTTPConnection:
     return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
 
 
-# By name: the load, its size, and that of the test
-LOADS: Final[Mapping[str, tuple[Callable[[Place, int], list[str]], int, int]]] = {
-    "slow": (slow, 2000, 60),
-    "logins": (logins, 1000, 30),
-    "tags": (tags, 100_000, 250),
-    "referrers": (referrers, 100_000, 250),
-    "versions": (versions, 10_000, 20),
-    "search": (search, 1_000_000, 500),
+@frozen
+class Load:
+    """A load: what it is a number of, its size, and that of the test."""
+
+    run: Callable[[Place, int], list[str]]
+    of: str
+    size: int
+    small: int
+
+
+LOADS: Final[Mapping[str, Load]] = {
+    "slow": Load(slow, "slow connections", 2000, 60),
+    "logins": Load(logins, "wrong logins", 1000, 30),
+    "tags": Load(tags, "tags of an image", 100_000, 250),
+    "referrers": Load(referrers, "referrers of an image", 100_000, 250),
+    "versions": Load(versions, "versions of a package", 10_000, 20),
+    "search": Load(search, "packages that are searched", 1_000_000, 500),
 }
