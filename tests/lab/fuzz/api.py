@@ -84,13 +84,15 @@ class ApiFuzzer:
     """
     Requests to a server, which belongs to the test: they change and remove whatever they can.
 
-    ``wrong`` are sentences about what should not be; ``counts`` are statuses.
+    ``wrong`` are sentences about what should not be; ``counts`` are statuses. ``known`` are names of what is there, by
+    the name of the parameter.
     """
 
     url: str
     seed: int
     wrong: list[str] = Factory(list)
     counts: Counter[int] = Factory(Counter)
+    known: dict[str, list[str]] = Factory(dict)
 
     def __attrs_post_init__(self) -> None:
         self._chance = random.Random(self.seed)
@@ -101,7 +103,6 @@ class ApiFuzzer:
             for method, described in methods.items()
             if "application/x-ndjson" not in json.dumps(described["responses"])  # it does not end
         ]
-        self._known: dict[str, list[str]] = {}
         self._seen: set[str] = set()
 
     def run(self, requests: int, seconds: float = float("inf")) -> None:
@@ -140,7 +141,7 @@ class ApiFuzzer:
                 publisher.publish(format_, "first", "1.0.0")
             except AssertionError:
                 continue  # it is there, or a request before has forbidden it
-        self._known = {
+        self.known = {
             "repository": [f"main/{name}" for name in REPOSITORIES.values()],
             "package": ["first", "com.example:first", "example.com/first"],
             "version": ["1.0.0", "1.0"],
@@ -222,11 +223,11 @@ class ApiFuzzer:
                 waiting += [value for value in each.values() if isinstance(value, (dict, list))]
                 for key in ("id", "key", "name", "version", "username", "path", "tag", "delivery", "place", "block"):
                     if isinstance(each.get(key), (str, int)) and each[key]:  # an empty one is another path
-                        known = self._known.setdefault(key, [])
+                        known = self.known.setdefault(key, [])
                         known[20:] = [str(each[key])]
 
     def _name(self, parameter: str) -> str:
-        known = self._known.get(parameter, [])
+        known = self.known.get(parameter, [])
         if known and self._chance.random() < 0.85:
             return self._chance.choice(known)
         return self._chance.choice(ODD[1:])
@@ -262,7 +263,7 @@ class ApiFuzzer:
         found = {}
         for name, each in schema.get("properties", {}).items():
             if name in schema.get("required", ()) or (depth < DEEPEST and self._chance.random() < 0.4):
-                known = self._known.get(name)
+                known = self.known.get(name)
                 is_known = known is not None and self._chance.random() < 0.6
                 found[name] = self._chance.choice(known) if known and is_known else self._value(each, depth + 1)
         more = schema.get("additionalProperties")
