@@ -104,7 +104,7 @@ def describe(routes: Iterable[tuple[Table, Route]]) -> dict[str, Any]:
     every = list(routes)
     kinds: list[Any] = [Problem]
     for _, route in every:
-        kinds += [kind for kind in (route.body, _answer_type(route)) if kind is not None]
+        kinds += [kind for kind in (route.body, _answer_type(route), route.refusal) if kind is not None]
     schemas, components = msgspec.json.schema_components(kinds, ref_template=_REFERENCES)
     by_kind = {repr(kind): schema for kind, schema in zip(kinds, schemas, strict=True)}
     paths: dict[str, dict[str, Any]] = {}
@@ -202,6 +202,9 @@ def _responses(route: Route, schemas: Mapping[str, Any]) -> dict[str, Any]:
         wrong[415] = "The body is not multipart/form-data."
     for status, description in sorted(wrong.items()):
         responses[str(status)] = {"description": description, "content": problem}
+    if route.refusal is not None:
+        own = {"application/json": {"schema": schemas[repr(route.refusal)]}}
+        responses["400"] = {**responses["400"], "content": {**problem, **own}}
     return responses
 
 

@@ -99,11 +99,11 @@ class Route:
     something has one. ``conditional``: the handler checks If-Match. ``blank``: Basic credentials with an empty name and
     password are treated as none. ``aliases`` are further methods and paths, which clients of other servers use.
     ``further`` are other success statuses than ``status``, with their descriptions, and ``refused`` are statuses of
-    errors that only this operation has. ``form``: the body is a form with a
-    file (multipart/form-data), whose parts the handler reads while they arrive. ``asks``: a POST changes nothing.
-    ``commands`` are
-    those that make this call, and do no more. ``largest`` is the size in bytes of the largest body.
-    ``every_format``: the handler asks all formats, which are loaded before it is called.
+    errors that only this operation has. ``refusal`` is the type of a 400 in the words of a protocol that others define.
+    ``form``: the body is a form with a file (multipart/form-data), whose parts the handler reads while they arrive.
+    ``asks``: a POST changes nothing. ``commands`` are those that make this call, and do no more. ``largest`` is the
+    size in bytes of the largest body. ``every_format``: the handler asks all formats, which are loaded before it is
+    called.
     """
 
     method: Method
@@ -123,6 +123,7 @@ class Route:
     aliases: tuple[tuple[str, str], ...] = field(default=(), converter=tuple)
     further: tuple[tuple[int, str], ...] = ()
     refused: tuple[tuple[int, str], ...] = ()
+    refusal: Any = None
     form: bool = False
     asks: bool = False
     commands: tuple[Command, ...] = ()

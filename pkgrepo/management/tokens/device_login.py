@@ -123,8 +123,11 @@ class DeviceFetch(Body):
 class DevicePending(Record):
     """Why there is no token (RFC 8628 section 3.5)."""
 
-    error: Literal["authorization_pending", "access_denied", "expired_token", "invalid_grant"]
-    error_description: str | UnsetType = UNSET
+    error: Annotated[
+        Literal["authorization_pending", "access_denied", "expired_token", "invalid_grant"],
+        meaning("Why there is no token; after authorization_pending the program asks again."),
+    ]
+    error_description: Annotated[str | UnsetType, meaning("The same for people.")] = UNSET
 
 
 @table.post("/user/login/device", PUBLIC, "Begin a login of a program", audit="login.begin")
@@ -208,6 +211,7 @@ async def decide(call: Call, body: DeviceDecision) -> DeviceDecided:
     PUBLIC,
     "Get the token of a login that was approved",
     answer=NewTokenRecord,
+    refusal=DevicePending,
     audit="token.create",
 )
 async def fetch_token(call: Call, body: DeviceFetch) -> Response:

@@ -192,7 +192,10 @@ class ApiFuzzer:
         if reply.status < 300 and not operation.allows(caller):
             yield f"it was done, and needs: {operation.permission}"
         media = reply.headers.get("content-type", "").partition(";")[0]
-        schema = named[str(reply.status)].get("content", {}).get(media, {}).get("schema")
+        content = named[str(reply.status)].get("content", {})
+        if reply.body and media not in content:
+            yield f"{media}, which is not described for {reply.status}: {reply.body[:300]!r}"
+        schema = content.get(media, {}).get("schema")
         if schema is None or not media.endswith("json"):
             return
         whole = {**schema, "components": self._document["components"]}

@@ -18,6 +18,7 @@ ANSWERS = {
     "/api/odd": (418, {}),
     "/api/shapeless": (200, {"name": 1}),
     "/api/open": (200, {"name": "a"}),
+    "/api/text": (200, {"name": "a"}),
 }
 SCHEMA = {"$ref": "#/components/schemas/Named"}
 NAMED = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
@@ -36,7 +37,7 @@ class Answering(BaseHTTPRequestHandler):
         status, value = (200, document) if self.path == "/api/openapi.json" else ANSWERS.get(self.path, (404, {}))
         body = json.dumps(value).encode()
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", "text/plain" if self.path == "/api/text" else "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -65,6 +66,7 @@ def test_what_is_not_as_the_document_says_is_told(wrong_server: str, monkeypatch
         ("/api/odd", "status 418"),
         ("/api/open", "it was done"),
         ("/api/shapeless", "its body does not fit the schema"),
+        ("/api/text", "text/plain"),
     ]
 
 
