@@ -14,6 +14,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -24,7 +25,7 @@ from attrs import Factory, define, frozen
 from tests.support.first_publishes import REPOSITORIES, Publisher
 from tests.support.http_client import HttpClient, Reply
 from tests.support.inprocess_server import PASSWORD
-from tests.support.server_process import restarts
+from tests.support.server_process import ServerProcess, restarts
 
 from .mutations import VALUES
 
@@ -282,15 +283,26 @@ class ApiFuzzer:
         return text[: schema.get("maxLength", 1000)].ljust(min(schema.get("minLength", 0), 1000), "a")
 
 
-def run(folder: Path, requests: int, seed: int, seconds: float = float("inf")) -> ApiFuzzer:
-    """Send so many requests to a server of its own, or for so long; a traceback in its output is a fault, too."""
+@contextmanager
+def serving(folder: Path) -> Iterator[ServerProcess]:
+    """A server for requests of any kind."""
     settings = 'limits.login_failures = 1000\nproxy.allow_private = ["0.0.0.0/0"]\n'
     environ = {"PKGREPO_ADMIN_USER": ADMIN[0], "PKGREPO_ADMIN_PASSWORD": ADMIN[1]}
     with restarts(folder, settings, environ) as start:
-        server = start()
+        yield start()
+
+
+def traceback_of(server: ServerProcess) -> Iterator[str]:
+    """A traceback in the output of a server, once."""
+    if "Traceback" in server.output:
+        yield "in the server's output: " + server.output[server.output.index("Traceback") :][:3000]
+        server.output = ""  # it is told
+
+
+def run(folder: Path, requests: int, seed: int, seconds: float = float("inf")) -> ApiFuzzer:
+    """Send so many requests to a server of its own, or for so long; a traceback in its output is a fault, too."""
+    with serving(folder) as server:
         fuzzer = ApiFuzzer(server.url, seed)
         fuzzer.run(requests, seconds)
-        if "Traceback" in server.output:
-            fuzzer.wrong.append("in the server's output: " + server.output[server.output.index("Traceback") :][:3000])
-            server.output = ""  # it is told
+        fuzzer.wrong += traceback_of(server)
     return fuzzer
