@@ -43,6 +43,7 @@ from pkgrepo.http.responses import Refusal, Response, json_response
 from pkgrepo.model import Action, BlobInfo, NewFile
 from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.publish.releases import Published, Release
+from pkgrepo.repositories.publish.room import FORM_SLACK
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.repositories.publish_policy import PublishPolicy, publish_policy
 
@@ -202,6 +203,7 @@ async def _receive_part(context: ChannelContext, request: Request, part: Part, s
         part,
         limit=limit,
         expect_size=None if declared is None else min(declared, limit),
+        slack=FORM_SLACK,
         algorithms=DIGESTS,
         expected=None if sha256 is None else {"sha256": sha256},
     )

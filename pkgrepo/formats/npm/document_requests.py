@@ -39,6 +39,7 @@ from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.model import Action, Actor, BlobInfo, Extent, File, Identity
+from pkgrepo.repositories.publish.room import FORM_SLACK
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
 
@@ -83,7 +84,11 @@ class Receiver:
             if tarball is not None:
                 raise Invalid("a publish document has one tarball", "_attachments")
             tarball = await self._staged.receive(
-                self._data(), limit=self._max_tarball, expect_size=self._expect_size, algorithms=ALGORITHMS
+                self._data(),
+                limit=self._max_tarball,
+                expect_size=self._expect_size,
+                slack=FORM_SLACK,
+                algorithms=ALGORITHMS,
             )
         assert self._document is not None
         return ReceivedDocument(self._document, tarball)

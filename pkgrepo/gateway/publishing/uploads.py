@@ -21,6 +21,7 @@ from pkgrepo.http.reading.multipart import MultipartLimits, Part
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal
 from pkgrepo.model import BlobInfo
+from pkgrepo.repositories.publish.room import FORM_SLACK
 from pkgrepo.repositories.publish.staged import Staged
 
 FILE: Final = "file"  # the part with the file
@@ -77,6 +78,7 @@ class SentFile:
             self._part,
             limit=self._limit,
             expect_size=self._expect_size,
+            slack=FORM_SLACK,
             algorithms=algorithms,
             expected={"sha256": expected} if expected else None,
         )

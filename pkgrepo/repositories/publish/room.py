@@ -24,7 +24,7 @@ from pkgrepo.storage.catalog.server import reservations
 from pkgrepo.storage.catalog.server.quotas import Limits, Usage, nearly_used, quotas_of_repository, subject_name
 from pkgrepo.storage.catalog.server.reservations import Allowance
 
-SLACK: Final = 64 * 1024  # bytes by which the announced size of a form may exceed that of the file in it
+FORM_SLACK: Final = 64 * 1024  # bytes by which the announced size of a form may exceed that of the file in it
 STEP: Final = 4 * 1024 * 1024  # bytes that are reserved at a time for what has no announced size
 HELD_S: Final = 60  # seconds for which a reservation is held; three renewals may come late
 RENEW_S: Final = 15  # seconds
@@ -90,13 +90,15 @@ class Room:
         self._reservations = reservations if any(each.limit is not None for each in allowances) else None
         self._uid = ""
 
-    async def begin(self, announced: int | None, received: int = 0) -> FileRoom:
+    async def begin(self, announced: int | None, received: int = 0, slack: int = 0) -> FileRoom:
         """
         Reserve room for a file, of which some bytes may have been ``received`` by earlier requests.
 
+        What is announced may exceed the size of the file by ``slack`` bytes.
+
         :raises QuotaExceeded: there is none for ``announced`` bytes
         """
-        expected = max((announced or 0) - SLACK, received)
+        expected = max((announced or 0) - slack, received)
         self.check_size(expected)
         await self.take(expected)
         return FileRoom(self, expected, received)

@@ -60,16 +60,17 @@ class Staged:
         *,
         limit: int | None = None,
         expect_size: int | None = None,
+        slack: int = 0,
         algorithms: Sequence[str] = (),
         expected: Mapping[str, str] | None = None,
     ) -> BlobInfo:
         """
-        Receive a stream of bytes as a blob.
+        Receive a stream of bytes as a blob, which may be smaller than expected by ``slack`` bytes.
 
         :raises TooLarge, DigestMismatch, StorageFull, StorageFailed: see L{IBlobUpload}
         :raises QuotaExceeded: a quota leaves no room for it
         """
-        room = await self.room.begin(expect_size)
+        room = await self.room.begin(expect_size, slack=slack)
         upload = self._store.begin(expect_size, algorithms, limit)
         try:
             async for chunk in chunks:

@@ -8,7 +8,9 @@ import msgspec
 import pytest
 from twisted.internet.defer import Deferred, gatherResults
 
+from pkgrepo.errors import QuotaExceeded
 from pkgrepo.interfaces import Reader
+from pkgrepo.repositories.publish.room import FORM_SLACK
 from pkgrepo.storage.catalog.rows import column
 from tests.support.inprocess_server import until
 from tests.support.memory_server import Reply, Stack
@@ -130,6 +132,21 @@ async def test_parallel_uploads_do_not_exceed_a_quota(stack: Stack) -> None:
     statuses = [each.status for each in await gatherResults(uploads)]
     assert sorted(statuses) == [201, 201, 403, 403, 403, 403]
     assert (await stack.ok("GET", quota))["usage"]["bytes"] <= used * 3 + used // 2
+
+
+async def test_what_is_announced_is_reserved_so_that_one_of_two_uploads_fits(stack: Stack) -> None:
+    """Of a form, what it may have beside the file is not."""
+    await stack.add_repository("py")
+    await stack.ok("PATCH", "/repository/main%2Fpy/quota", {"bytes": 60_000})
+    core = stack.assembly.core
+    repository = core.registry.find("main", "py")
+    assert repository is not None
+    async with core.content.stage(repository) as first, core.content.stage(repository) as second:
+        await first.room.begin(40_000)
+        await second.room.begin(40_000, slack=FORM_SLACK)
+        with pytest.raises(QuotaExceeded):
+            await second.room.begin(40_000)
+        await second.room.begin(20_000)
 
 
 async def test_a_proxy_has_no_quota(stack: Stack) -> None:

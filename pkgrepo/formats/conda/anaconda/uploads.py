@@ -59,6 +59,7 @@ from pkgrepo.model.admission import Admitted
 from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
 from pkgrepo.repositories.publish.deployments import PublishedDeployment, StagedFiles, publish_deployment, stage_files
 from pkgrepo.repositories.publish.releases import Release
+from pkgrepo.repositories.publish.room import FORM_SLACK
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.repositories.publish_policy import publish_policy
 from pkgrepo.storage.catalog.packages import deployments, files
@@ -273,6 +274,7 @@ class PostSite:
             part,
             limit=limit,
             expect_size=None if declared is None else min(declared, limit),
+            slack=FORM_SLACK,
             algorithms=DIGESTS,
             expected=expected,
         )

@@ -34,6 +34,7 @@ from pkgrepo.http.reading.multipart import MultipartLimits, read_form
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal
 from pkgrepo.model import BlobInfo
+from pkgrepo.repositories.publish.room import FORM_SLACK
 from pkgrepo.repositories.publish.staged import Staged
 
 ACTION = ":action"
@@ -199,6 +200,7 @@ async def receive_form(
                 part,
                 limit=limit,
                 expect_size=None if declared is None else min(declared, limit),
+                slack=FORM_SLACK,
                 algorithms=[algorithm for field, algorithm in DIGEST_FIELDS.items() if field in announced],
             )
         elif part.name == "gpg_signature":
