@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from pkgrepo.concurrency.gil import GilReleaser
+from pkgrepo.concurrency.together import together
 from pkgrepo.errors import Invalid, NotFound, PkgrepoError, RepositoryInactive, StorageFailed
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.mirrored.locks import Lock, Wanted
@@ -23,6 +24,7 @@ from pkgrepo.storage.catalog.packages.retained import page_of_names
 
 BATCH: Final = 500  # names that are read together
 MOST_NAMES: Final = 20_000  # of one pattern
+PACKAGES: Final = 6  # of which upstreams are asked at a time
 
 
 def patterns_of(repository: Repository) -> Sequence[MirrorPattern]:
@@ -41,15 +43,30 @@ async def find_wanted(services: Services, format_: Format, repository: Repositor
     names, more = await services.catalog.scan(_named, repository.id, pattern.packages)
     if more:
         lock.leave_out(f"{more} packages", f"a pattern is for {MOST_NAMES} packages at most")
-    for name in names:
-        try:
-            for wanted in await _versions_of(services, format_, repository, name, pattern.versions):
-                lock.want(wanted)
-        except (StorageFailed, RepositoryInactive):
-            raise
-        except PkgrepoError as error:
-            lock.leave_out(name, str(error))
+    for start in range(0, len(names), PACKAGES):
+        some = names[start : start + PACKAGES]
+        every = await together(_found(services, format_, repository, each, pattern.versions) for each in some)
+        for name, found in zip(some, every, strict=True):
+            try:
+                if isinstance(found, PkgrepoError):
+                    raise found
+                for wanted in found:
+                    lock.want(wanted)
+            except PkgrepoError as error:
+                lock.leave_out(name, str(error))
     return lock
+
+
+async def _found(
+    services: Services, format_: Format, repository: Repository, name: str, versions: str
+) -> list[Wanted] | PkgrepoError:
+    """What is wanted of a package, or why that is not known; it raises as ``find_wanted``."""
+    try:
+        return await _versions_of(services, format_, repository, name, versions)
+    except (StorageFailed, RepositoryInactive):
+        raise
+    except PkgrepoError as error:
+        return error
 
 
 async def _versions_of(
