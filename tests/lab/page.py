@@ -63,6 +63,8 @@ FOUND: Final = (
     "A document of an upstream whose stored parts could not be read was an unexpected error (500), and no 503.",
     "A power cut could bring a removed conda package back into the readable layout, which nothing there knew of.",
     "Who went on with an upload of a worker that was killed waited for half a minute: it is 12 s now.",
+    "A backup that was cancelled by the stop of its server was an unexpected error in the log: its database was closed "
+    "while a thread still used it.",
 )
 ENGINE: Final = """
 ## {title}
