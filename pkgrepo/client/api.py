@@ -30,6 +30,7 @@ T = TypeVar("T")
 CONNECT_S: Final = 30.0
 CALL_S: Final = 330.0  # a call may wait for a job for five minutes
 IDLE_S: Final = 120.0  # without a byte of a transfer; the server may work for so long before it answers
+CONNECTIONS: Final = 8  # that are kept open; Twisted keeps two
 MOST_RESPONSE: Final = 64 * 1024 * 1024  # bytes
 PAGE: Final = 200  # items; the API allows 1000
 MOST_PROBLEMS: Final = 10  # errors of a refusal that are shown
@@ -70,6 +71,7 @@ class Client:
         self.ca_file = target.ca_file
         self._authorization = target.authorization
         pool = HTTPConnectionPool(reactor, persistent=True)
+        pool.maxPersistentPerHost = CONNECTIONS
         policy = make_policy([target.ca_file] if target.ca_file else [])
         self._pool = pool
         self._http = HTTPClient(Agent(reactor, policy, connectTimeout=CONNECT_S, pool=pool))
