@@ -159,6 +159,7 @@ class KeyLeases:
         self._descriptor: int | None = None
         self._held: set[int] = set()
         self._marks: set[str] = set()
+        self._closed = False
 
     def acquire(self, name: str) -> bool:
         """Take a lease. Returns False if it is taken, also by this process; where locks cannot be had, True."""
@@ -174,7 +175,9 @@ class KeyLeases:
         return True
 
     def release(self, name: str) -> None:
-        """Release a lease that was taken."""
+        """Release a lease that was taken; after ``close``, which may be before what it was taken for ends, nothing."""
+        if self._closed:
+            return
         offset = number_of(name)
         self._held.remove(offset)
         with suppress(OSError):
@@ -214,6 +217,7 @@ class KeyLeases:
 
     def close(self) -> None:
         """Release all leases, and the names of this process; also twice."""
+        self._closed = True
         self._held.clear()
         self._marks.clear()
         descriptor, self._descriptor = self._descriptor, None

@@ -146,6 +146,19 @@ def test_a_lease_is_not_given_twice_to_one_process(path: Path) -> None:
     leases.close()
 
 
+def test_what_ends_after_the_leases_were_closed_releases_nothing(path: Path) -> None:
+    first, second = KeyLeases(path), KeyLeases(path)
+    assert first.acquire("a")
+    first.close()
+    assert second.acquire("a")
+    before = os.listdir("/proc/self/fd")
+    first.release("a")
+    assert os.listdir("/proc/self/fd") == before
+    assert not first.acquire("a")
+    first.close()
+    second.close()
+
+
 def test_names_may_have_any_characters_and_length(path: Path) -> None:
     first, second = KeyLeases(path), KeyLeases(path)
     for name in ("", "é/\0", "\udc80", "x" * 100_000):
