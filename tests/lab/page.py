@@ -65,7 +65,7 @@ FOUND: Final = (
     "Who went on with an upload of a worker that was killed waited for half a minute: it is 12 s now.",
     "A backup that was cancelled by the stop of its server was an unexpected error in the log: its database was closed "
     "while a thread still used it.",
-    "A question to an upstream that ended while its server stopped was one, too: what it gave up had been given up before.",
+    "A question to an upstream that ended while its server stopped was one, too: what it gave up had been given up.",
 )
 ENGINE: Final = """
 ## {title}
