@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.folder("fills a catalog"), pytest.
 @pytest.mark.parametrize("name", LOADS)
 def test_a_small_round(name: str) -> None:
     said: list[str] = []
-    found, wrong = run_load(name, LOADS[name].small, said.append, workers=1, forked=True)
+    found, wrong = run_load(name, LOADS[name].small, said.append, workers=1, forked=True, idle_s=0.3)
     assert wrong == [], said
     told = Results(loads={each.name: each for each in found}).page()
     assert found

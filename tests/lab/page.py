@@ -83,12 +83,16 @@ ENGINE: Final = """
 LOADS: Final = """
 ## Under load
 
-`bin/faults --load` on {date}, {machine}. Each load has a server of its own with two workers and SQLite. Others are a
-client that reads an index and searches, one request after the other; memory is that of all processes together. Steps
-are one after the other, and what the last hundred take of the processors is compared with what the first hundred took.
+{about}
 
 {rows}
 {notes}"""
+ABOUT_LOADS: Final = (
+    "`bin/faults --load` on {date}, {machine}. Each load has a server of its own with two workers and SQLite. Others are "
+    "a client that reads an index and searches, one request after the other; memory is that of all processes together. "
+    "Steps are one after the other, and what the last hundred take of the processors is compared with what the first "
+    "hundred took."
+)
 
 
 @define
@@ -127,7 +131,8 @@ def _loads(loads: Sequence[Measured]) -> str:
     ]
     told = "".join(f"{each}\n" for each in (*notes, *wrong))
     date, machine = loads[-1].date, loads[-1].machine
-    return LOADS.format(date=date, machine=machine, rows="\n".join(rows(loads)), notes="\n" * bool(told) + told)
+    about = fill(ABOUT_LOADS.format(date=date, machine=machine), WIDTH)
+    return LOADS.format(about=about, rows="\n".join(rows(loads)), notes="\n" * bool(told) + told)
 
 
 def _part(about: str, of: Summary) -> str:

@@ -30,7 +30,7 @@ from tests.support.server_process import ServerProcess, restarts
 
 from .measured import Measured
 from .scenarios import AUTH, LOADS, Place, Say
-from .watching import Server
+from .watching import IDLE_S, Server
 
 SOAK: Final = "soak"
 SHARE: Final = 0.6  # of the highest rate, in a soak
@@ -62,16 +62,16 @@ def server_of(folder: Path, workers: int, *, forked: bool) -> Iterator[tuple[Ser
 
 
 def run_load(
-    name: str, size: int, say: Say, workers: int = 2, *, forked: bool = False
+    name: str, size: int, say: Say, workers: int = 2, *, forked: bool = False, idle_s: float = IDLE_S
 ) -> tuple[list[Measured], list[str]]:
-    """Run one load of a size; what was measured, and what went wrong."""
+    """Run one load of a size; what was measured, and what went wrong. See L{Place}."""
     load = LOADS[name]
     say(f"{size:,} {load.of}:")
     with (
         tempfile.TemporaryDirectory(prefix="load-") as folder,
         server_of(Path(folder), workers, forked=forked) as (server, start),
     ):
-        place = Place(server, start, Path(folder), say, load.of, size)
+        place = Place(server, start, Path(folder), say, load.of, size, idle_s)
         wrong = load.run(place, size)
     if place.found:
         place.found[-1].wrong = len(wrong)

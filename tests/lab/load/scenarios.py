@@ -51,7 +51,8 @@ class Place:
     """
     A running server with a repository of each format; ``start`` starts it again after it was stopped.
 
-    The load is of ``size`` of what ``name`` says; ``found`` is what was measured.
+    The load is of ``size`` of what ``name`` says; ``found`` is what was measured. Others are measured alone for
+    ``idle_s`` before it.
     """
 
     server: ServerProcess
@@ -60,6 +61,7 @@ class Place:
     say: Say
     name: str
     size: int
+    idle_s: float = IDLE_S
     found: list[Measured] = Factory(list)
 
     @property
@@ -77,8 +79,9 @@ class Place:
     def measured(self, load: Callable[[], None], begin: Callable[[], None] = lambda: None, of: str = "") -> list[str]:
         """Run a load, or the part ``of`` it, and note what others felt, but for its ``begin``; their failures."""
         others = self.others()
-        with others.reading():
-            time.sleep(IDLE_S)
+        for _ in range(2):  # the first time each worker loads what it needs
+            with others.reading():
+                time.sleep(self.idle_s)
         idle_ms = others.p99_ms
         watched = Server.of(self.server.pid)
         before = watched.describe()

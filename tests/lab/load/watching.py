@@ -16,7 +16,7 @@ from tests.bench.measure import MIB, ProcessTree
 from tests.support.http_client import HttpClient
 
 PAUSE_S: Final = 0.02  # between the requests of others
-IDLE_S: Final = 2.0  # in which they are measured before a load
+IDLE_S: Final = 5.0  # in which they are measured before a load
 
 
 @define
