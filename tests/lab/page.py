@@ -88,10 +88,10 @@ LOADS: Final = """
 {rows}
 {notes}"""
 ABOUT_LOADS: Final = (
-    "`bin/faults --load` on {date}, {machine}. Each load has a server of its own with two workers and SQLite. Others are "
-    "a client that reads an index and searches, one request after the other; memory is that of all processes together. "
-    "Steps are one after the other, and what the last hundred take of the processors is compared with what the first "
-    "hundred took."
+    "`bin/faults --load` on {date}, {machine}. Each load has a server of its own with two workers and SQLite. "
+    "Others are a client that reads an index and searches, one request after the other; memory is that of all "
+    "processes together. Steps are one after the other, and what the last hundred take of the processors is compared "
+    "with what the first hundred took."
 )
 
 
