@@ -74,7 +74,9 @@ class Place:
         publisher = Publisher(self.server.url, AUTH)
         with suppress(AssertionError):  # it is there already
             publisher.publish("python", "other", "1.0")
-        return Others(self.client, ["/repositories/main/py/simple/other/", "/api/search/packages?q=other&limit=1"])
+        return Others(
+            self.server.url, AUTH, ["/repositories/main/py/simple/other/", "/api/search/packages?q=other&limit=1"]
+        )
 
     def measured(self, load: Callable[[], None], begin: Callable[[], None] = lambda: None, of: str = "") -> list[str]:
         """Run a load, or the part ``of`` it, and note what others felt, but for its ``begin``; their failures."""

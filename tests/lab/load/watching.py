@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
-import threading
-import time
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -13,17 +14,17 @@ from attrs import define, field
 
 from tests.bench.clients.load import percentile
 from tests.bench.measure import MIB, ProcessTree
-from tests.support.http_client import HttpClient
+from tests.support.server_process import ROOT
 
-PAUSE_S: Final = 0.02  # between the requests of others
 IDLE_S: Final = 5.0  # in which they are measured before a load
 
 
 @define
 class Others:
-    """A client that reads small things all the time, one after the other; ``took_ms`` are its latencies."""
+    """Another client, see L{tests.lab.load.others}; ``took_ms`` are its latencies, ``failed`` what it was refused."""
 
-    client: HttpClient
+    url: str
+    auth: tuple[str, str]
     paths: list[str]
     took_ms: list[float] = field(factory=list)
     failed: list[str] = field(factory=list)
@@ -31,36 +32,25 @@ class Others:
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Read while the block runs; what was measured before is forgotten."""
-        self.took_ms.clear()
-        ended = threading.Event()
-        thread = threading.Thread(target=self._read, args=[ended])
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
+        command = [sys.executable, "-m", "tests.lab.load.others"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(json.dumps({"url": self.url, "auth": self.auth, "paths": self.paths}) + "\n")
+            process.stdin.flush()
+            process.stdout.readline()  # it has begun
+            try:
+                yield
+            finally:
+                process.stdin.close()
+                found = json.loads(process.stdout.read())
+        self.took_ms = found["took_ms"]
+        self.failed += found["failed"]
 
     @property
     def p99_ms(self) -> float:
-        """The 99th percentile of the last block; 0 without a response."""
-        return percentile(self.took_ms, 99) if self.took_ms else 0.0
-
-    def _read(self, ended: threading.Event) -> None:
-        number = 0
-        while not ended.is_set() or not self.took_ms:
-            path = self.paths[number % len(self.paths)]
-            began = time.perf_counter()
-            try:
-                reply = self.client.get(path)
-            except OSError as error:
-                self.failed.append(f"{path}: {error}")
-            else:
-                self.took_ms.append((time.perf_counter() - began) * 1e3)
-                if reply.status != 200:
-                    self.failed.append(f"{path}: {reply.status}")
-            number += 1
-            ended.wait(PAUSE_S)
+        """The 99th percentile of the last block."""
+        return percentile(self.took_ms, 99)
 
 
 @define
