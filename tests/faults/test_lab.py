@@ -40,6 +40,12 @@ def test_some_rounds_lose_nothing(engine: str, rounds: int, tmp_path: Path, monk
         assert f"| {name} | {times} |" in told
 
 
+def test_the_page_of_the_book_is_made_of_the_results() -> None:
+    """Made again by any run with ``--results tests/data/lab.json --page pkgrepo/docs/reliability.md``."""
+    page = (server_process.ROOT / "pkgrepo" / "docs" / "reliability.md").read_text()
+    assert page == Results.read(server_process.ROOT / "tests" / "data" / "lab.json").page()
+
+
 def test_a_run_goes_on_with_new_servers_when_something_was_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
