@@ -26,7 +26,7 @@ MAX_RETRY_S = 300.0
 NO_ROOM = frozenset({os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT)})
 
 PAUSE_FACTOR: Final = 3  # times the duration of a round, so that the follower uses a quarter of the time at most
-BYTES_PER_S: Final = 16 * 1024 * 1024  # of documents of large images; each change of such an image rewrites its index
+BYTES_PER_S: Final = 4 * 1024 * 1024  # of documents of large images; each change of such an image rewrites its index
 
 
 @frozen
