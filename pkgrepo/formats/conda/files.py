@@ -43,7 +43,6 @@ from pkgrepo.http.responses import Refusal, Response, json_response
 from pkgrepo.model import Action, BlobInfo, NewFile
 from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.publish.releases import Published, Release
-from pkgrepo.repositories.publish.room import FORM_SLACK
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.repositories.publish_policy import PublishPolicy, publish_policy
 
@@ -198,12 +197,10 @@ def _sent_subdir(sent: SentFile) -> str | None:
 
 async def _receive_part(context: ChannelContext, request: Request, part: Part, staged: Staged) -> BlobInfo:
     sha256 = check_sha256(part.headers.get("x-file-sha256"))
-    limit, declared = context.services.max_upload, request.body.declared
-    return await staged.receive(
+    return await staged.receive_part(
         part,
-        limit=limit,
-        expect_size=None if declared is None else min(declared, limit),
-        slack=FORM_SLACK,
+        request.body.declared,
+        context.services.max_upload,
         algorithms=DIGESTS,
         expected=None if sha256 is None else {"sha256": sha256},
     )

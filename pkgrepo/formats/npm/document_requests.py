@@ -39,7 +39,6 @@ from pkgrepo.gateway.services import Context
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal, Response
 from pkgrepo.model import Action, Actor, BlobInfo, Extent, File, Identity
-from pkgrepo.repositories.publish.room import FORM_SLACK
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.storage.catalog.packages import files
 
@@ -66,7 +65,7 @@ class Receiver:
         self._max_tarball = max_tarball
         # The store reserves room for the largest possible tarball: base64 has four characters for three bytes.
         declared = request.body.declared
-        self._expect_size = None if declared is None else min(declared // 4 * 3, max_tarball)
+        self._form_size = None if declared is None else declared // 4 * 3
         self._scanner = PublishScanner()
         self._events: deque[ScanEvent] = deque()
         self._document: SentDocument | None = None
@@ -83,12 +82,8 @@ class Receiver:
                 continue
             if tarball is not None:
                 raise Invalid("a publish document has one tarball", "_attachments")
-            tarball = await self._staged.receive(
-                self._data(),
-                limit=self._max_tarball,
-                expect_size=self._expect_size,
-                slack=FORM_SLACK,
-                algorithms=ALGORITHMS,
+            tarball = await self._staged.receive_part(
+                self._data(), self._form_size, self._max_tarball, algorithms=ALGORITHMS
             )
         assert self._document is not None
         return ReceivedDocument(self._document, tarball)

@@ -21,7 +21,6 @@ from pkgrepo.http.reading.multipart import MultipartLimits, Part
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal
 from pkgrepo.model import BlobInfo
-from pkgrepo.repositories.publish.room import FORM_SLACK
 from pkgrepo.repositories.publish.staged import Staged
 
 FILE: Final = "file"  # the part with the file
@@ -57,7 +56,7 @@ class SentFile:
         self._part = part
         self._rest = rest
         self._limit = limit
-        self._expect_size = None if declared is None else min(declared, limit)
+        self._form_size = declared
 
     def text(self, name: str) -> str:
         """A field without spaces around it; empty if it is absent. :raises Invalid: it is not UTF-8"""
@@ -74,11 +73,10 @@ class SentFile:
         :raises DigestMismatch: it is damaged
         """
         expected = self._expected
-        blob = await staged.receive(
+        blob = await staged.receive_part(
             self._part,
-            limit=self._limit,
-            expect_size=self._expect_size,
-            slack=FORM_SLACK,
+            self._form_size,
+            self._limit,
             algorithms=algorithms,
             expected={"sha256": expected} if expected else None,
         )

@@ -24,7 +24,7 @@ from pkgrepo.concurrency.pools import Pool
 from pkgrepo.errors import PkgrepoError, StorageFailed
 from pkgrepo.interfaces import IBlobStore, IBlobUpload, IGrowingFiles
 from pkgrepo.model import BlobInfo
-from pkgrepo.repositories.publish.room import Room
+from pkgrepo.repositories.publish.room import FORM_SLACK, Room
 from pkgrepo.storage.blobs.durability import reading
 
 log = Logger()
@@ -83,6 +83,21 @@ class Staged:
             raise
         self.add_sealed(upload, info)
         return info
+
+    async def receive_part(
+        self,
+        part: AsyncIterable[bytes],
+        form_size: int | None,
+        limit: int,
+        *,
+        algorithms: Sequence[str] = (),
+        expected: Mapping[str, str] | None = None,
+    ) -> BlobInfo:
+        """Receive the file in a form of an announced size, which has more than the file. It raises as ``receive``."""
+        size = None if form_size is None else min(form_size, limit)
+        return await self.receive(
+            part, limit=limit, expect_size=size, slack=FORM_SLACK, algorithms=algorithms, expected=expected
+        )
 
     async def store(self, data: bytes, algorithms: Sequence[str] = ()) -> BlobInfo:
         """Store bytes in memory as a blob."""

@@ -59,7 +59,6 @@ from pkgrepo.model.admission import Admitted
 from pkgrepo.model.deployments import Deployment, DeploymentState, StagedFile
 from pkgrepo.repositories.publish.deployments import PublishedDeployment, StagedFiles, publish_deployment, stage_files
 from pkgrepo.repositories.publish.releases import Release
-from pkgrepo.repositories.publish.room import FORM_SLACK
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.repositories.publish_policy import publish_policy
 from pkgrepo.storage.catalog.packages import deployments, files
@@ -265,16 +264,14 @@ class PostSite:
         deployment: Deployment,
         fields: Mapping[str, str],
     ) -> StagedFile:
-        limit, declared = self._services.max_upload, request.body.declared
         sha256 = deployment.meta["sha256"]
         expected = {} if sha256 is None else {"sha256": sha256}
         if "Content-MD5" in fields:
             expected["md5"] = _md5(fields["Content-MD5"])
-        blob = await staged.receive(
+        blob = await staged.receive_part(
             part,
-            limit=limit,
-            expect_size=None if declared is None else min(declared, limit),
-            slack=FORM_SLACK,
+            request.body.declared,
+            self._services.max_upload,
             algorithms=DIGESTS,
             expected=expected,
         )

@@ -34,7 +34,6 @@ from pkgrepo.http.reading.multipart import MultipartLimits, read_form
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal
 from pkgrepo.model import BlobInfo
-from pkgrepo.repositories.publish.room import FORM_SLACK
 from pkgrepo.repositories.publish.staged import Staged
 
 ACTION = ":action"
@@ -181,7 +180,6 @@ async def receive_form(
     :raises Refusal: the form is malformed, too large, or asks for a retired action
     :raises Invalid: a field is missing or given twice
     """
-    declared = request.body.declared
     fields: list[tuple[str, str]] = []
     text_size = 0
     filename: FileName | None = None
@@ -196,11 +194,10 @@ async def receive_form(
             filename = parse_upload(part.filename, project=dict(fields).get("name") or project, strict=strict)
             await admit(filename.project_key)
             announced = {field for field, value in fields if value}
-            blob = await staged.receive(
+            blob = await staged.receive_part(
                 part,
-                limit=limit,
-                expect_size=None if declared is None else min(declared, limit),
-                slack=FORM_SLACK,
+                request.body.declared,
+                limit,
                 algorithms=[algorithm for field, algorithm in DIGEST_FIELDS.items() if field in announced],
             )
         elif part.name == "gpg_signature":

@@ -33,7 +33,6 @@ from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import Action, BlobInfo, File, NewFile, Version, VersionState
 from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.publish.releases import Release
-from pkgrepo.repositories.publish.room import FORM_SLACK
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.sigstore.bundles import LARGEST
 from pkgrepo.storage.catalog.packages import files, packages, versions
@@ -127,9 +126,7 @@ async def _receive(context: Context[object], request: Request, staged: Staged) -
         if part.name == GEM_PART:
             if blob is not None:
                 raise Refusal(400, "the form has more than one part named 'gem'", "bad_form")
-            declared = request.body.declared
-            expected = None if declared is None else min(declared, limit)
-            blob = await staged.receive(part, limit=limit, expect_size=expected, slack=FORM_SLACK)
+            blob = await staged.receive_part(part, request.body.declared, limit)
         elif part.name == ATTESTATIONS_PART:
             if attestations:
                 raise Refusal(400, "the form has more than one part named 'attestations'", "bad_form")
