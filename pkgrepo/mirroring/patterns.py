@@ -16,6 +16,7 @@ from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.mirrored.locks import Lock, Wanted
 from pkgrepo.gateway.services import Services
 from pkgrepo.interfaces import Reader
+from pkgrepo.mirroring.engine import PACKAGES
 from pkgrepo.model import Repository, RepositoryType
 from pkgrepo.proxy.format import merge_versions
 from pkgrepo.proxy.schema import MirrorConfig, MirrorPattern
@@ -24,7 +25,6 @@ from pkgrepo.storage.catalog.packages.retained import page_of_names
 
 BATCH: Final = 500  # names that are read together
 MOST_NAMES: Final = 20_000  # of one pattern
-PACKAGES: Final = 6  # of which upstreams are asked at a time
 
 
 def patterns_of(repository: Repository) -> Sequence[MirrorPattern]:
@@ -45,28 +45,21 @@ async def find_wanted(services: Services, format_: Format, repository: Repositor
         lock.leave_out(f"{more} packages", f"a pattern is for {MOST_NAMES} packages at most")
     for start in range(0, len(names), PACKAGES):
         some = names[start : start + PACKAGES]
-        every = await together(_found(services, format_, repository, each, pattern.versions) for each in some)
-        for name, found in zip(some, every, strict=True):
-            try:
-                if isinstance(found, PkgrepoError):
-                    raise found
-                for wanted in found:
-                    lock.want(wanted)
-            except PkgrepoError as error:
-                lock.leave_out(name, str(error))
+        await together(_add(lock, services, format_, repository, name, pattern.versions) for name in some)
     return lock
 
 
-async def _found(
-    services: Services, format_: Format, repository: Repository, name: str, versions: str
-) -> list[Wanted] | PkgrepoError:
-    """What is wanted of a package, or why that is not known; it raises as ``find_wanted``."""
+async def _add(
+    lock: Lock, services: Services, format_: Format, repository: Repository, name: str, versions: str
+) -> None:
+    """Add what is wanted of a package, or why that is not known; it raises as ``find_wanted``."""
     try:
-        return await _versions_of(services, format_, repository, name, versions)
+        for wanted in await _versions_of(services, format_, repository, name, versions):
+            lock.want(wanted)
     except (StorageFailed, RepositoryInactive):
         raise
     except PkgrepoError as error:
-        return error
+        lock.leave_out(name, str(error))
 
 
 async def _versions_of(
@@ -97,18 +90,22 @@ async def _versions_of(
 
 def _named(r: Reader, repository_id: int, patterns: Sequence[str]) -> tuple[list[str], int]:
     """What patterns name: those without wildcards, and what a repository keeps; and how many more there are."""
-    plain = [each for each in patterns if "*" not in each and "?" not in each]
-    fits = [re.compile(translate(each.casefold())).match for each in patterns if each not in plain]
-    found = dict.fromkeys(plain)
+    fits = [re.compile(translate(each.casefold())).match for each in patterns if _has_wildcards(each)]
+    found = dict.fromkeys(each for each in patterns if not _has_wildcards(each))
     count = len(found)
     gil = GilReleaser()
     for name in _kept(r, repository_id) if fits else ():
-        if name not in found and any(each(name.casefold()) for each in fits):
+        folded = name.casefold()
+        if name not in found and any(fit(folded) for fit in fits):
             count += 1
             if len(found) < MOST_NAMES:
                 found[name] = None
         gil.release_if_due()
     return [*found][:MOST_NAMES], count - min(count, MOST_NAMES)
+
+
+def _has_wildcards(pattern: str) -> bool:
+    return "*" in pattern or "?" in pattern
 
 
 def _kept(r: Reader, repository_id: int) -> Iterator[str]:
