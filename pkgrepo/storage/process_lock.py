@@ -175,10 +175,10 @@ class KeyLeases:
         return True
 
     def release(self, name: str) -> None:
-        """Release a lease that was taken; after ``close``, which may be before what it was taken for ends, nothing."""
-        if self._closed:
-            return
+        """Release a lease that was taken; one that ``close`` has released, before what it was for has ended, also."""
         offset = number_of(name)
+        if self._closed and offset not in self._held:
+            return
         self._held.remove(offset)
         with suppress(OSError):
             self._set(fcntl.F_UNLCK, offset)
