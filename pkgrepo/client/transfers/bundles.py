@@ -33,7 +33,7 @@ from pkgrepo.archives.bundle_file import (
     read_whole,
 )
 from pkgrepo.archives.image_layout import Descriptor
-from pkgrepo.client.api import at
+from pkgrepo.client.api import CONNECTIONS, at
 from pkgrepo.client.http import Failed
 from pkgrepo.client.session import Session, checked, remote
 from pkgrepo.client.terminal import Unsound
@@ -44,7 +44,7 @@ from pkgrepo.concurrency.together import in_batches
 from pkgrepo.display import plural, size
 from pkgrepo.untrusted.signed_lists import Listed, Manifest, render_list
 
-PARALLEL: Final = 8  # files that are fetched at once
+PARALLEL: Final = CONNECTIONS  # files that are fetched at once
 IN_MEMORY: Final = 4 * 1024 * 1024  # bytes of a file that is fetched; the rest is in a temporary file
 BAD_REQUEST: Final = 400
 WITHHELD: Final = (401, 403, 404, 410, 451)  # statuses of what the caller does not get

@@ -19,7 +19,7 @@ import msgspec
 from attrs import define, field, frozen
 
 from pkgrepo.archives.image_layout import Descriptor
-from pkgrepo.client.api import Client
+from pkgrepo.client.api import CONNECTIONS, Client
 from pkgrepo.client.http import Failed
 from pkgrepo.client.transfers.image_layouts import Fetch, Registry, write_image, write_index
 from pkgrepo.concurrency.together import in_batches
@@ -29,7 +29,7 @@ from pkgrepo.untrusted.signed_lists import Listed
 from .lists import OCTETS, Twin, write
 
 ANY: Final = "*/*"
-PARALLEL: Final = 8  # files that are fetched at once
+PARALLEL: Final = CONNECTIONS  # files that are fetched at once
 # of paths that no file can have here: a file and a folder of one name, a name that is too long for the disk
 UNUSABLE: Final = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
 BAD_REQUEST: Final = 400
