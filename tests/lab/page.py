@@ -38,9 +38,9 @@ stopped servers have, and new servers take over.
 
 Beside the writers some of the tasks that are named below work in each round. Each knows what has to hold: a block or a
 revoked token holds for each later read, a stage is published as a whole, a moved version is in one of both places, a
-tag is what it was at some moment of the read, nothing exceeds a quota. When all is read, the log of events, what is
-counted, leftovers of a collection, and a catalog that is rebuilt from the readable layout are compared, too, and no log
-has a secret of the run.
+tag is what it was at some moment of the read. When all is read, the log of events, what is counted, leftovers of a
+collection, and a catalog that is rebuilt from the readable layout are compared, too, and no log has a secret of the
+run.
 
 A power cut discards all that was not synced to an ext4 disk. System calls fail by strace, in all threads of all
 processes; networks are cut in a network namespace, so that connections end (reset), or nothing arrives any more at
@@ -50,7 +50,8 @@ program; an ordinary start takes longer by what that takes, more than a second o
 {engines}{loads}
 ## What it has found
 
-These were wrong in some run, most of them before the ones above. Each is mended, and a test of its own holds it.
+These were wrong in some run, most of them before the ones above. Each is mended, and all but the time of the lease of
+an upload have a test of their own.
 
 {found}"""
 FOUND: Final = (

@@ -97,13 +97,15 @@ def run_soak(minutes: float, say: Say) -> tuple[list[Measured], list[str]]:
         thread.join()
     half = counted[len(counted) // 2 :] or [0]
     say(soak.describe(found))
-    notes = [*found.verdicts, f"descriptors in the second half, of the clients too: {half[0]} to {half[-1]}"]
+    rate = f"{found.rate:,.0f} a second, {SHARE:.0%} of the highest rate"
+    notes = [rate, *found.verdicts, f"descriptors in the second half, of the clients too: {half[0]} to {half[-1]}"]
     wrong = [f"soak: {each}" for each, kept in found.verdicts.items() if not kept]
     p99_ms = percentile(found.tally.took_ms, 99) if found.tally.took_ms else 0.0
-    name = f"requests, {found.rate:,.0f} a second, {SHARE:.0%} of the highest rate"
     size = f"{len(found.tally.took_ms):,}"
     peak_mib = max((sum(each.rss.values()) for each in found.samples), default=0) / MIB
-    measured = Measured(name, size, today(), machine(), minutes * 60, p99_ms, None, peak_mib, None, notes, len(wrong))
+    measured = Measured(
+        "requests of a soak", size, today(), machine(), minutes * 60, p99_ms, None, peak_mib, None, notes, len(wrong)
+    )
     return [measured], wrong
 
 
@@ -124,12 +126,12 @@ def main(arguments: Sequence[str], say: Callable[[str], None] = print) -> int:
     began = time.monotonic()
     results = Results.read(given.results)
     for name, size in wanted:
-        is_soak = name == SOAK
-        found, bad = (
-            run_soak(float(size or MINUTES), say) if is_soak else run_load(name, int(size or LOADS[name].size), say)
-        )
+        if name == SOAK:
+            found, bad = run_soak(float(size or MINUTES), say)
+        else:
+            found, bad = run_load(name, int(size or LOADS[name].size), say)
         wrong += bad
-        results.loads |= {each.name.partition(",")[0] if is_soak else each.name: each for each in found}
+        results.loads |= {each.name: each for each in found}
         if given.results is not None:
             results.write(given.results)
     say(f"{time.monotonic() - began:.0f} s, {len(wrong)} things are wrong")
