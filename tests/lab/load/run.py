@@ -95,10 +95,16 @@ def run_soak(minutes: float, say: Say) -> tuple[list[Measured], list[str]]:
     finally:
         ended.set()
         thread.join()
-    half = counted[len(counted) // 2 :] or [0]
+    half = counted[len(counted) // 2 :]
+    # The most, for the last ones may be counted while the server ends.
+    most = [max(part, default=0) for part in (half[: len(half) // 2], half[len(half) // 2 :])]
     say(soak.describe(found))
     rate = f"{found.rate:,.0f} a second, {SHARE:.0%} of the highest rate"
-    notes = [rate, *found.verdicts, f"descriptors in the second half, of the clients too: {half[0]} to {half[-1]}"]
+    notes = [
+        rate,
+        *found.verdicts,
+        f"descriptors, of the clients too: at most {most[0]} in the third quarter, {most[1]} in the last",
+    ]
     wrong = [f"soak: {each}" for each, kept in found.verdicts.items() if not kept]
     p99_ms = percentile(found.tally.took_ms, 99) if found.tally.took_ms else 0.0
     size = f"{len(found.tally.took_ms):,}"
