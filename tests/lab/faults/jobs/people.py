@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, ClassVar, Final
 
 import requests
@@ -21,6 +22,7 @@ REPOSITORY: Final = "internal"  # private, of raw files
 FILE: Final = f"repositories/main/{REPOSITORY}/there/1.0/file.bin"
 GRANT: Final = {"repositories": [{"repository": f"main/{REPOSITORY}", "actions": ["read"]}]}
 LAST: Final = 6  # people who are tried; a password costs a server 50 ms
+GUESSED: Final = 429  # after too many wrong passwords, which those of people who are switched off count as
 # What changes of a person is one thing alone, so that a refusal has one reason.
 STATUS, PASSWORD, RIGHTS = "status", "password", "rights"
 
@@ -70,6 +72,7 @@ class People(Task):
             self.api().ask("POST", "api/users", json=body)
             self.api().ask("PUT", f"api/users/{person.name}/permissions", json=GRANT)
         self.history.first(person.register(0), MAY)
+        self._read(person, 0)  # from then on the failures of others from this address do not count against them
         with self.lock:
             self.people.append(person)
 
@@ -135,7 +138,12 @@ class People(Task):
 
     def _read(self, person: Person, number: int) -> None:
         url, begun = self.rng.choice(self.lab.urls), time.monotonic()
-        answer = requests.get(f"{url}/{FILE}", auth=(person.name, person.passwords[number]), timeout=TIMEOUT_S)
+        ask = partial(requests.get, f"{url}/{FILE}", auth=(person.name, person.passwords[number]), timeout=TIMEOUT_S)
+        if (answer := ask()).status_code == GUESSED:
+            self.api().ask("POST", f"api/users/{person.name}/unlock")
+            begun, answer = time.monotonic(), ask()
+        if answer.status_code == GUESSED:
+            return  # this address is blocked, or attempts are in progress; it says nothing of the person
         # What may not be known to exist is answered with 404.
         values = {200: MAY, 401: MAY_NOT, 403: MAY_NOT, 404: MAY_NOT}
         assert answer.status_code in values, f"read as somebody: {answer.status_code} {answer.text[:200]}"
