@@ -49,6 +49,7 @@ from pkgrepo.web.administration import repositories as forms_of_repositories
 from pkgrepo.web.content import feeds, home, images, packages, projects, repositories, stages, trash
 from pkgrepo.web.rendering.languages import marked
 from pkgrepo.web.rendering.pages import Assets
+from pkgrepo.web.rendering.refill import CSRF
 from pkgrepo.web.visits import Form, Visit, read_file_form, read_form
 
 from .refusals import error_table, field_of, sentence_of
@@ -152,8 +153,9 @@ class WebApp:
             request.csrf, parts = await read_file_form(request)  # the format identifies the caller again
         else:
             form = await read_form(request)
+            visit.known = form.etags
         secret = session_secret(request)
-        if secret is not None and is_csrf(secret, request.csrf if route.file else form.secret("csrf")):
+        if secret is not None and is_csrf(secret, request.csrf if route.file else form.secret(CSRF)):
             visit.identity = await self._access.session_identity(request, secret)
         if visit.identity.anonymous and not route.open:
             raise Refusal(403, OLD_FORM, "forbidden")
@@ -171,7 +173,7 @@ class WebApp:
 
 def _ask(visit: Visit, route: PageRoute, form: Form) -> Response:
     """Ask whether a form is to be sent, which says its question as ``ask``."""
-    fields = [(name, value) for name, values in form.fields.items() if name != "csrf" for value in values]
+    fields = [(name, value) for name, values in form.fields.items() if name != CSRF for value in values]
     back = f"/ui{visit.filled(route.then)}" if route.then and "<made" not in route.then else "/ui/"
     return visit.page("sure.html", question=form.text("ask"), fields=fields, back=back)
 

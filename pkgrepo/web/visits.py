@@ -12,7 +12,7 @@ from attrs import Factory, define, field
 from markupsafe import Markup
 
 from pkgrepo.auth.login.sessions import csrf_of
-from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.errors import Conflict, Invalid, NotFound
 from pkgrepo.gateway.callers.browsers import CONSOLE, session_secret
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.publishing.uploads import LIMITS
@@ -23,11 +23,13 @@ from pkgrepo.http.request import Request
 from pkgrepo.http.responses import NO_STORE, Fields, Refusal, Response
 from pkgrepo.management.api.access_rules import Decided
 from pkgrepo.management.api.dispatch import Dispatcher
+from pkgrepo.management.api.problems import PreconditionFailed
+from pkgrepo.management.api.schema import edited_part, tag_of
 from pkgrepo.model import Identity
-from pkgrepo.web.rendering.languages import Language
+from pkgrepo.web.rendering.languages import Language, marked
 from pkgrepo.web.rendering.pages import PageRenderer
 from pkgrepo.web.rendering.readme import Readmes
-from pkgrepo.web.rendering.refill import refilled
+from pkgrepo.web.rendering.refill import CSRF, UNCHANGED, refilled
 
 FORM_LIMIT: Final = 256 * 1024  # bytes; the largest field is a configuration
 CSRF_LENGTH: Final = 200  # bytes that are read of it
@@ -36,6 +38,11 @@ URLENCODED: Final = b"application/x-www-form-urlencoded"
 PREFIX = CONSOLE
 # A path of this console; "//" and a backslash would lead to another host. Browsers send all other characters encoded.
 _HERE: Final = re.compile(rf"{PREFIX}(/[\w.~%@:+,;=!$&'()*-]*)*(\?[\w.~%@:+,;=!$&'()*/?-]*)?", re.ASCII)
+CHANGED: Final = marked(
+    "this was changed since the page was opened, so nothing was done: open the page anew to see the change,"
+    " or send the form again to put yours in its place"
+)
+_HIDDEN: Final = Markup('<input type="hidden" name="{}" value="{}">')
 _PARAMETER: Final = re.compile(r"<(?:path:)?(\w+)>")
 
 
@@ -82,6 +89,11 @@ class Form:
         """The lines of a field that are not empty."""
         return [line for each in self.text(name).splitlines() if (line := each.strip())]
 
+    @property
+    def etags(self) -> dict[str, str]:
+        """The ETags of what the page of the form was made of, by addresses in the API."""
+        return dict(each.partition("=")[::2] for each in self.text(UNCHANGED).split())
+
 
 async def read_form(request: Request) -> Form:
     """
@@ -109,7 +121,7 @@ async def read_file_form(request: Request) -> tuple[str, AsyncIterator[Part]]:
     """
     parts = read_parts(request.body, request.header(b"content-type"), LIMITS)
     async for part in parts:
-        return (await part.read_text(CSRF_LENGTH) if part.name == "csrf" else ""), parts
+        return (await part.read_text(CSRF_LENGTH) if part.name == CSRF else ""), parts
     return "", parts
 
 
@@ -128,6 +140,9 @@ class Visit:
     ``at`` are the parameters of the page's path; with ``storage`` and ``name`` also the ``repository`` that they name.
     A page that is shown again since a form was refused has the sentence as ``error``, the form as ``sent``, the JSON
     pointer of the wrong field as ``wrong``, if it is known, and as ``then`` the path of the page without the form.
+
+    What the API changes only if it is as the caller knows it, a form changes only if it is as its page has shown it:
+    ``known`` are the ETags that the form brought, by addresses in the API; of what is measured they say nothing.
     """
 
     request: Request
@@ -141,7 +156,9 @@ class Visit:
     wrong: str = ""
     sent: Form = Factory(lambda: Form({}))
     then: str = ""
+    known: dict[str, str] = Factory(dict)
     _decided: Decided | None = None
+    _read: dict[str, str] = Factory(dict)  # what this visit has read, as ``known``
 
     @cached_property
     def language(self) -> Language:
@@ -177,15 +194,51 @@ class Visit:
 
         A parameter of its path that is not among ``parameters`` is that of the page.
 
-        :raises PkgrepoError, Refusal: as the API does
+        :raises PkgrepoError, Refusal: as the API does; :raises Conflict: it has changed
         """
-        known = {**self.at, **(parameters or {})}
-        place = {name: known[name] for name in parameters_of(operation)}
+        given = {**self.at, **(parameters or {})}
+        place = {name: given[name] for name in parameters_of(operation)}
         if self._decided is None or self._decided.identity is not self.identity:
             self._decided = self._api.decided(self.identity, kept=True)
-        return await self._api.call(
-            self.request, self._decided, (method, operation), place, query=query, fields=fields, parts=parts
-        )
+        guard = operation if method == "GET" else self._api.guards.get((method, operation))
+        address = self.filled(guard or operation, **place)
+        tag = self._etags.get(address) if guard else None
+        try:
+            value = await self._api.call(
+                self.request,
+                self._decided,
+                (method, operation),
+                place,
+                query=query,
+                fields=fields,
+                parts=parts,
+                if_match=None if tag is None else b'"%s"' % tag.encode(),
+            )
+        except PreconditionFailed:
+            raise self._changed() from None
+        if self._api.is_change(method, operation):
+            # What this visit has changed itself, and what contains that, is not as it was known.
+            self.known = {}
+            changed = self.filled(operation, **place)
+            self._read = {each: tag for each, tag in self._read.items() if not f"{changed}/".startswith(f"{each}/")}
+        elif not query and operation in self._api.guards.values():
+            self._read[address] = now = edited_part(tag_of(value))
+            if self.known.get(address, now) != now and not self.sent:
+                raise self._changed()
+        return value
+
+    def merge(self) -> None:
+        """The form changes only a part of what is stored now; what others have changed since its page stays."""
+        self.known = {}
+
+    def _changed(self) -> Conflict:
+        """Refuse a form; the page that is shown again knows what is there now."""
+        self.known = {}
+        return Conflict(CHANGED)
+
+    @property
+    def _etags(self) -> dict[str, str]:
+        return {**self._read, **self.known}
 
     async def repository(self) -> Any:
         """The record of the repository that the page is about. :raises NotFound: the caller may read no such one"""
@@ -218,9 +271,15 @@ class Visit:
         secret = session_secret(self.request)
         return "" if secret is None or self.identity.anonymous else csrf_of(secret)
 
-    def token(self) -> Markup:
-        """The hidden field that every form of a logged-in user has."""
-        return Markup('<input type="hidden" name="csrf" value="{}">').format(self.csrf)
+    def token(self, *, changes: bool = True) -> Markup:
+        """
+        The hidden fields that every form of a logged-in user has: the CSRF value, and what its page was made of.
+
+        Without ``changes`` it is of no form that changes what can be guarded, and only the CSRF value.
+        """
+        etags = " ".join("=".join(each) for each in self._etags.items()) if changes else ""
+        fields = {CSRF: self.csrf} | ({UNCHANGED: etags} if etags else {})
+        return Markup("").join(_HIDDEN.format(*each) for each in fields.items())
 
     @property
     def base_url(self) -> str:
@@ -275,7 +334,7 @@ class Visit:
         said = self.language.filters["sentence"](self.error)
         return refilled(page, self.path, self.sent.fields, self.wrong, said)
 
-    def filled(self, path: str, **parameters: str) -> str:
+    def filled(self, path: str, /, **parameters: str) -> str:
         """A path in which names in angle brackets are ``parameters``, or those of this page, each one segment."""
         known = {**self.at, **parameters}
         return _PARAMETER.sub(lambda found: quote(known[found[1]], safe=""), path)

@@ -51,6 +51,7 @@ class Call:
     The caller, the parameters, and the writing of changes with their rows of the audit log.
 
     ``arguments`` are those of the query. ``now_ms`` is the start time of the call; all its changes have this time.
+    ``if_match`` is the precondition of a change (RFC 9110 section 13.1.1), as the field of a request has it.
     ``object`` names the changed object in the audit log. ``audited`` becomes true once the audit log has a row of this
     call.
     """
@@ -64,6 +65,7 @@ class Call:
         services: ManagementServices,
         object: str,
         decided: Decided,
+        if_match: bytes | None,
     ) -> None:
         self.request = request
         self.arguments = arguments
@@ -71,6 +73,7 @@ class Call:
         self.identity = decided.identity
         self.decided = decided
         self.object = object
+        self.if_match = if_match
         self.audited = False
         self.package: str | None = None
         self.now_ms = services.shared.clock.now_ms()
@@ -273,13 +276,13 @@ class Call:
 
         It also refreshes the registry, which is then at least as new as the serials.
         """
-        if self.route.conditional and self.request.header(b"if-match") is not None:
+        if self.route.conditional and self.if_match is not None:
             self._seen = await self.catalog.look(_read_serials)
         await self.shared.registry.refresh()
 
     def check_unchanged(self, current: object) -> None:
         """Check If-Match against ``current``, the value to be changed. :raises PreconditionFailed: they differ"""
-        check_unchanged(self.request.header(b"if-match"), current)
+        check_unchanged(self.if_match, current)
 
     def entry(self, object: str | None = None, detail: Mapping[str, Any] | None = None, outcome: str = OK) -> Entry:
         """A row of the audit log for this call."""

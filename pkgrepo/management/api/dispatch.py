@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
+from itertools import accumulate
 from typing import Any
 from urllib.parse import unquote
 
@@ -95,19 +96,21 @@ class Dispatcher:
         query: Mapping[str, str | int | bool] | None = None,
         fields: Mapping[str, Any] | None = None,
         parts: AsyncIterator[Part] | None = None,
+        if_match: bytes | None = None,
     ) -> Any:
         """
         Run an operation, a pair of method and path as in its table, for the page that ``request`` asks for.
 
         ``parameters`` are those of the path, ``fields`` the object that a client would send as body, ``parts`` what is
-        left of a form. The result is what the handler returns, a new value without its address. Errors are those of the
-        API. What was ``decided`` for the caller holds for operations that read, until one changes something.
+        left of a form, ``if_match`` the ETag that what is changed still has to have. The result is what the handler
+        returns, a new value without its address. Errors are those of the API. What was ``decided`` for the caller holds
+        for operations that read, until one changes something.
         """
         route, handler = self._operations[operation]
         arguments = {name.encode(): [_argument(value)] for name, value in (query or {}).items()}
         reads = route.method == "GET"
         asked = decided if reads else self.decided(decided.identity)
-        call = self._call(request, arguments, route, parameters, asked)
+        call = self._call(request, arguments, route, parameters, asked, if_match)
 
         async def read_body() -> Any:
             return parse_fields(fields or {}, route.body)
@@ -119,6 +122,23 @@ class Dispatcher:
                 decided.forget()
         return value.value if isinstance(value, Created | Value) else value
 
+    def is_change(self, method: str, path: str) -> bool:
+        """Whether an operation changes something, which the audit log names."""
+        return bool(self._operations[method, path][0].audit)
+
+    @cached_property
+    def guards(self) -> Mapping[tuple[str, str], str]:
+        """
+        What conditional operations look at: the path, as in its table, of the value whose ETag If-Match has, by methods
+        and paths of operations. It is that of the operation, or, where nothing is shown there, the closest above it.
+        """
+        found = {}
+        for (method, path), (route, _) in self._operations.items():
+            if route.conditional:
+                above = accumulate(path.split("/"), "{}/{}".format)
+                found[method, path] = [each for each in above if ("GET", each) in self._operations][-1]
+        return found
+
     def decided(self, identity: Identity, *, kept: bool = False) -> Decided:
         """What is decided for a caller; nothing yet. See L{Decided} for ``kept``."""
         return Decided(identity, self._services.shared.registry, self._services.callers.authorizer, kept=kept)
@@ -126,7 +146,8 @@ class Dispatcher:
     async def _answer(
         self, request: Request, route: Route, handler: Callable[..., Awaitable[object]], parameters: dict[str, str]
     ) -> Response:
-        call = self._call(request, request.args, route, parameters, self.decided(ANONYMOUS))
+        if_match = request.header(b"if-match")
+        call = self._call(request, request.args, route, parameters, self.decided(ANONYMOUS), if_match)
 
         async def identify() -> None:
             self._services.shared.access.check_origin(request)
@@ -147,6 +168,7 @@ class Dispatcher:
         route: Route,
         parameters: Mapping[str, str],
         decided: Decided,
+        if_match: bytes | None,
     ) -> Call:
         return Call(
             request=request,
@@ -155,6 +177,7 @@ class Dispatcher:
             services=self._services,
             object="/".join(parameters.values()),
             decided=decided,
+            if_match=if_match,
         )
 
     async def _perform(

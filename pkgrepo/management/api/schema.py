@@ -90,13 +90,13 @@ def check_unchanged(if_match: bytes | None, current: object) -> None:
     if if_match is None or if_match.strip() == b"*":
         return
     tag = tag_of(current)
-    wanted = _edited_part(tag[1:-1])
-    if not any(_edited_part(each) == wanted for each in _TAG.findall(if_match)):
+    if edited_part(tag) not in map(edited_part, _TAG.findall(if_match)):
         raise PreconditionFailed(tag.decode("ascii"))
 
 
-def _edited_part(tag: bytes) -> bytes:
-    return tag.partition(b"-")[0]
+def edited_part(tag: bytes) -> str:
+    """The part of an ETag that changes only if people change something."""
+    return tag.strip(b'"').partition(b"-")[0].decode("latin-1")
 
 
 def _hash(value: object, digits: int) -> bytes:

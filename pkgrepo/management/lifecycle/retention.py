@@ -112,7 +112,13 @@ async def show_server_retention(call: Call) -> ServerRetentionRecord:
     return ServerRetentionRecord(retention=_server_retention(call))
 
 
-@server_table.put("/system/retention", SYSTEM_MANAGERS, "Set the retention of the server", audit="retention.update")
+@server_table.put(
+    "/system/retention",
+    SYSTEM_MANAGERS,
+    "Set the retention of the server",
+    audit="retention.update",
+    conditional=True,
+)
 async def set_server_retention(call: Call, body: ServerRetention) -> ServerRetentionRecord:
     """
     The rules hold for every hosted repository in addition to its own; what a rule of either keeps stays.
@@ -122,6 +128,7 @@ async def set_server_retention(call: Call, body: ServerRetention) -> ServerReten
     The schedule and max_delete_percent are for repositories without enabled rules of their own. Versions are patterns
     or regular expressions: ranges mean something else in each format (422).
     """
+    call.check_unchanged(ServerRetentionRecord(retention=_server_retention(call)))
     if body.retention is not None:
         check_retention(body.retention, None)
         for index, rule in enumerate(body.retention.rules):

@@ -26,6 +26,9 @@ _DETAILS: Final = re.compile(r"<details\b([^>]*)>|</details>")
 _CONTROL: Final = re.compile(r"<(?:label|input|select|textarea|button|fieldset|details|table)\b")
 _KEPT: Final = frozenset({"hidden", "password", "file", "submit", "button"})  # these stay as the page has them
 MOST_STEPS: Final = 12  # of a pointer
+CSRF: Final = "csrf"  # the field with a value of the session
+UNCHANGED: Final = "unchanged"  # the field with the ETags of what the page of the form was made of
+OF_PAGE: Final = frozenset({CSRF, UNCHANGED})  # which differ from one time to the next
 WRONG: Final = "wrong-field"  # the id of the sentence below a field
 
 
@@ -47,18 +50,18 @@ def refilled(page: str, action: str, sent: Mapping[str, Sequence[str]], pointer:
 
 
 def _is_same(form: str, sent: Mapping[str, Sequence[str]]) -> bool:
-    """Whether the hidden fields of a form are those that were sent; the CSRF value is that of the session."""
+    """Whether the hidden fields of a form are those that were sent, but for those that every form has."""
     for each in re.finditer(r'<input type="hidden"([^>]*)>', form):
         given = _attributes(each[1])
         name = given.get("name") or ""
-        if name != "csrf" and given.get("value", "") not in sent.get(name, [""]):
+        if name not in OF_PAGE and given.get("value", "") not in sent.get(name, [""]):
             return False
     return True
 
 
 def _candidates(form: str, pointer: str) -> Iterator[str]:
     """The names of fields of the form that a pointer may mean, the closest one first; data-for has names of the API."""
-    names = {unescape(each): unescape(each) for each in re.findall(r'\bname="([^"]*)"', form) if each != "csrf"}
+    names = {name: name for each in re.findall(r'\bname="([^"]*)"', form) if (name := unescape(each)) not in OF_PAGE}
     for name, meant in re.findall(r'\bname="([^"]*)" data-for="([^"]*)"', form):
         names |= dict.fromkeys(meant.split(), name)
     if pointer in names:
