@@ -47,9 +47,10 @@ from pkgrepo.web.administration import (
 )
 from pkgrepo.web.administration import repositories as forms_of_repositories
 from pkgrepo.web.content import feeds, home, images, packages, projects, repositories, stages, trash
+from pkgrepo.web.preconditions import Preconditions
 from pkgrepo.web.rendering.languages import marked
 from pkgrepo.web.rendering.pages import Assets
-from pkgrepo.web.rendering.refill import CSRF
+from pkgrepo.web.rendering.refill import CSRF, UNCHANGED
 from pkgrepo.web.visits import Form, Visit, read_file_form, read_form
 
 from .refusals import error_table, field_of, sentence_of
@@ -153,7 +154,7 @@ class WebApp:
             request.csrf, parts = await read_file_form(request)  # the format identifies the caller again
         else:
             form = await read_form(request)
-            visit.known = form.etags
+            visit.unchanged = Preconditions.brought(form.text(UNCHANGED))
         secret = session_secret(request)
         if secret is not None and is_csrf(secret, request.csrf if route.file else form.secret(CSRF)):
             visit.identity = await self._access.session_identity(request, secret)

@@ -12,7 +12,7 @@ from attrs import Factory, define, field
 from markupsafe import Markup
 
 from pkgrepo.auth.login.sessions import csrf_of
-from pkgrepo.errors import Conflict, Invalid, NotFound
+from pkgrepo.errors import Invalid, NotFound
 from pkgrepo.gateway.callers.browsers import CONSOLE, session_secret
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.publishing.uploads import LIMITS
@@ -24,9 +24,9 @@ from pkgrepo.http.responses import NO_STORE, Fields, Refusal, Response
 from pkgrepo.management.api.access_rules import Decided
 from pkgrepo.management.api.dispatch import Dispatcher
 from pkgrepo.management.api.problems import PreconditionFailed
-from pkgrepo.management.api.schema import edited_part, tag_of
 from pkgrepo.model import Identity
-from pkgrepo.web.rendering.languages import Language, marked
+from pkgrepo.web.preconditions import Preconditions
+from pkgrepo.web.rendering.languages import Language
 from pkgrepo.web.rendering.pages import PageRenderer
 from pkgrepo.web.rendering.readme import Readmes
 from pkgrepo.web.rendering.refill import CSRF, UNCHANGED, refilled
@@ -38,10 +38,6 @@ URLENCODED: Final = b"application/x-www-form-urlencoded"
 PREFIX = CONSOLE
 # A path of this console; "//" and a backslash would lead to another host. Browsers send all other characters encoded.
 _HERE: Final = re.compile(rf"{PREFIX}(/[\w.~%@:+,;=!$&'()*-]*)*(\?[\w.~%@:+,;=!$&'()*/?-]*)?", re.ASCII)
-CHANGED: Final = marked(
-    "this was changed since the page was opened, so nothing was done: open the page anew to see the change,"
-    " or send the form again to put yours in its place"
-)
 _HIDDEN: Final = Markup('<input type="hidden" name="{}" value="{}">')
 _PARAMETER: Final = re.compile(r"<(?:path:)?(\w+)>")
 
@@ -88,11 +84,6 @@ class Form:
     def lines(self, name: str) -> list[str]:
         """The lines of a field that are not empty."""
         return [line for each in self.text(name).splitlines() if (line := each.strip())]
-
-    @property
-    def etags(self) -> dict[str, str]:
-        """The ETags of what the page of the form was made of, by addresses in the API."""
-        return dict(each.partition("=")[::2] for each in self.text(UNCHANGED).split())
 
 
 async def read_form(request: Request) -> Form:
@@ -141,8 +132,8 @@ class Visit:
     A page that is shown again since a form was refused has the sentence as ``error``, the form as ``sent``, the JSON
     pointer of the wrong field as ``wrong``, if it is known, and as ``then`` the path of the page without the form.
 
-    What the API changes only if it is as the caller knows it, a form changes only if it is as its page has shown it:
-    ``known`` are the ETags that the form brought, by addresses in the API; of what is measured they say nothing.
+    What the API changes only if it is as the caller knows it, a form changes only if it is as its page has shown it
+    (``unchanged``).
     """
 
     request: Request
@@ -156,9 +147,8 @@ class Visit:
     wrong: str = ""
     sent: Form = Factory(lambda: Form({}))
     then: str = ""
-    known: dict[str, str] = Factory(dict)
+    unchanged: Preconditions = Factory(Preconditions)
     _decided: Decided | None = None
-    _read: dict[str, str] = Factory(dict)  # what this visit has read, as ``known``
 
     @cached_property
     def language(self) -> Language:
@@ -202,7 +192,6 @@ class Visit:
             self._decided = self._api.decided(self.identity, kept=True)
         guard = operation if method == "GET" else self._api.guards.get((method, operation))
         address = self.filled(guard or operation, **place)
-        tag = self._etags.get(address) if guard else None
         try:
             value = await self._api.call(
                 self.request,
@@ -212,33 +201,15 @@ class Visit:
                 query=query,
                 fields=fields,
                 parts=parts,
-                if_match=None if tag is None else b'"%s"' % tag.encode(),
+                if_match=self.unchanged.if_match(address) if guard else None,
             )
         except PreconditionFailed:
-            raise self._changed() from None
+            raise self.unchanged.refusal() from None
         if self._api.is_change(method, operation):
-            # What this visit has changed itself, and what contains that, is not as it was known.
-            self.known = {}
-            changed = self.filled(operation, **place)
-            self._read = {each: tag for each, tag in self._read.items() if not f"{changed}/".startswith(f"{each}/")}
-        elif not query and operation in self._api.guards.values():
-            self._read[address] = now = edited_part(tag_of(value))
-            if self.known.get(address, now) != now and not self.sent:
-                raise self._changed()
+            self.unchanged.forget(self.filled(operation, **place))
+        elif method == "GET" and not query and operation in self._api.guards.values():
+            self.unchanged.note(address, value)
         return value
-
-    def merge(self) -> None:
-        """The form changes only a part of what is stored now; what others have changed since its page stays."""
-        self.known = {}
-
-    def _changed(self) -> Conflict:
-        """Refuse a form; the page that is shown again knows what is there now."""
-        self.known = {}
-        return Conflict(CHANGED)
-
-    @property
-    def _etags(self) -> dict[str, str]:
-        return {**self._read, **self.known}
 
     async def repository(self) -> Any:
         """The record of the repository that the page is about. :raises NotFound: the caller may read no such one"""
@@ -277,8 +248,8 @@ class Visit:
 
         Without ``changes`` it is of no form that changes what can be guarded, and only the CSRF value.
         """
-        etags = " ".join("=".join(each) for each in self._etags.items()) if changes else ""
-        fields = {CSRF: self.csrf} | ({UNCHANGED: etags} if etags else {})
+        known = self.unchanged.text if changes else ""
+        fields = {CSRF: self.csrf} | ({UNCHANGED: known} if known else {})
         return Markup("").join(_HIDDEN.format(*each) for each in fields.items())
 
     @property

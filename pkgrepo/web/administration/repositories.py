@@ -146,6 +146,7 @@ async def change_settings(visit: Visit, form: Form) -> Response | None:
     if form.flag("test"):
         visit.sent = form
         return await show_settings(visit, await visit.api("POST", TEST, fields={"config": config}))
+    visit.unchanged.check()
     await visit.api("PUT", CONFIG, fields=config)
     fields = {**form.texts("visibility", "description"), "active": form.flag("active")}
     await visit.api("PATCH", "/repository/<repository>", fields=fields)

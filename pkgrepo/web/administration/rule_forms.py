@@ -115,13 +115,13 @@ class RuleEditor:
 
         @pages.post(f"{path}/one", page=page)
         async def save_one(visit: Visit, form: Form) -> Response | None:
-            visit.merge()
+            visit.unchanged.merge()
             whole = await read(visit)
             return await save(visit, form, {**whole, "rules": _with_rule(self.schema, rules_of(whole), form)})
 
         @pages.post(f"{path}/remove", then=path)
         async def remove(visit: Visit, form: Form) -> Response | None:
-            visit.merge()
+            visit.unchanged.merge()
             whole = await read(visit)
             return await save(visit, form, {**whole, "rules": _without_rule(rules_of(whole), form)})
 
