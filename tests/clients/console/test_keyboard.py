@@ -58,6 +58,8 @@ return [...document.forms].map(form => form.getAttribute('method') + ' ' +
     (form.getAttribute('action') ?? '').replace(/[0-9a-f-]{36}/g, 'id'));
 """
 
+pytestmark = pytest.mark.timeout(900)  # s; a test goes over all pages, for minutes on a busy machine
+
 
 @pytest.fixture(scope="module")
 def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Chromium, str]]:

@@ -28,6 +28,8 @@ return found;
 """  # what a page says that is not in English on purpose
 LARGEST = 50 * 1024  # bytes of a page
 
+pytestmark = pytest.mark.timeout(900)  # s; a test goes over all pages, for minutes on a busy machine
+
 
 @pytest.fixture(scope="module")
 def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Chromium, str]]:
