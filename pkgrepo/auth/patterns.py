@@ -56,6 +56,18 @@ def matcher(pattern: str) -> Callable[[str], object]:
     return re.compile(fnmatch.translate(pattern)).match
 
 
+def matching(patterns: Iterable[str], name: str) -> list[str]:
+    """Those of the patterns that match a name, which may be very many: few are compiled."""
+    return [each for each in patterns if _has_ends_of(each, name) and matcher(each)(name)]
+
+
+def _has_ends_of(pattern: str, name: str) -> bool:
+    """Whether a name begins and ends as a pattern does, before its first wildcard and after its last one."""
+    first = _WILD.search(pattern)
+    begin = pattern if first is None else pattern[: first.start()]
+    return name.startswith(begin) and name.endswith(pattern[max(map(pattern.rfind, "*?]")) + 1 :])
+
+
 @lru_cache(maxsize=4096)
 def exactness(pattern: str) -> int:
     """How exact a pattern is: the number of its characters that stand for themselves."""
@@ -64,7 +76,7 @@ def exactness(pattern: str) -> int:
 
 def most_exact(patterns: Iterable[str], name: str) -> list[str]:
     """The most exact of the patterns that match a name, sorted; none if none does."""
-    found = sorted(each for each in patterns if matcher(each)(name))
+    found = sorted(matching(patterns, name))
     best = max(map(exactness, found), default=0)
     return [each for each in found if exactness(each) == best]
 

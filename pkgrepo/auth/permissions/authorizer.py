@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from attrs import evolve
 from zope.interface import implementer
 
-from pkgrepo.auth.patterns import matcher
+from pkgrepo.auth.patterns import matching
 from pkgrepo.auth.permissions.decision_cache import DecisionCache
 from pkgrepo.auth.permissions.decisions import Question
 from pkgrepo.auth.permissions.delegation import NEWCOMER, check_delegation
@@ -166,7 +166,7 @@ class Authorizer(DecisionCache):
         if await self.person_may(identity, Action.ADMIN, repository, package):
             project_id = None if project is None else project.id
             place = repository.authority
-            patterns = [each for each in await self._catalog.look(list_patterns) if matcher(each)(place.path.lower())]
+            patterns = matching(await self._catalog.look(list_patterns), place.path.lower())
             found: Sequence[str] = await self._catalog.look(
                 users_with_rights, place.id, patterns, project_id, limit=MOST_KNOWN
             )

@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pkgrepo.auth.patterns import LONGEST, check_repositories, covers, exactness, is_pattern, matcher, may_meet
+from pkgrepo.auth.patterns import (
+    LONGEST,
+    check_repositories,
+    covers,
+    exactness,
+    is_pattern,
+    matcher,
+    matching,
+    may_meet,
+)
 from pkgrepo.errors import Invalid
 
 NAMES = ["".join(each) for length in range(1, 5) for each in product("ab/", repeat=length)]
@@ -68,6 +77,19 @@ def test_what_is_certain_of_two_patterns_is_so_for_every_name(one: str, other: s
 @settings(max_examples=500, deadline=None)
 def test_a_pattern_matches_as_those_of_shells_do(pattern: str, name: str) -> None:
     assert bool(matcher(pattern)(name)) is fnmatchcase(name, pattern)
+
+
+@given(st.lists(st.one_of(PATTERNS, st.text("ab/*?[]!", max_size=5)), max_size=8), st.sampled_from(NAMES))
+@settings(max_examples=500, deadline=None)
+def test_those_that_match_are_found_among_many(patterns: list[str], name: str) -> None:
+    assert matching(patterns, name) == [each for each in patterns if fnmatchcase(name, each)]
+
+
+def test_few_of_many_patterns_are_compiled() -> None:
+    matcher.cache_clear()
+    patterns = [f"main/team-{number}-*" for number in range(5000)] + [f"*/{number}-x" for number in range(5000)]
+    assert matching([*patterns, "main/*"], "main/team-7-y") == ["main/team-7-*", "main/*"]
+    assert matcher.cache_info().misses == 2
 
 
 @pytest.mark.parametrize(
