@@ -9,7 +9,7 @@ from attrs import frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.model import Repository
 from pkgrepo.repositories.format import StoredFormat
-from pkgrepo.storage.catalog.download_log import Question
+from pkgrepo.storage.catalog.fetches import Question
 
 
 @frozen

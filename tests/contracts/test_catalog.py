@@ -10,7 +10,7 @@ from zope.interface.verify import verifyObject
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import NOT_NOW, ICatalog
 from pkgrepo.model.advisories import HIGHEST, SEVERITIES, Advisory
-from pkgrepo.storage.catalog import advisories, download_log, logged_requests, usage_counts
+from pkgrepo.storage.catalog import advisories, download_log, fetches, logged_requests, usage_counts
 from pkgrepo.storage.catalog.descriptions import find_described
 from pkgrepo.storage.catalog.packages import dependencies, summaries, text_index
 from pkgrepo.storage.catalog.packages.facts import Facts, facts_of
@@ -342,26 +342,26 @@ async def test_the_download_log_says_who_fetched_what_on_every_engine(catalog):
     assert await catalog.look(download_log.logged_since) == 29 * day
     assert await catalog.scan(download_log.count_rows) == 5
 
-    asked = download_log.Question(repositories=[repository.id], packages=["demo"], versions=["1.0"])
-    found = await catalog.scan(download_log.list_fetches, asked, limit=9, anonymous=False)
+    asked = fetches.Question(repositories=[repository.id], packages=["demo"], versions=["1.0"])
+    found = await catalog.scan(fetches.list_fetches, asked, limit=9, anonymous=False)
     assert [(each.username, each.token, each.first_ms, each.last_ms, each.count) for each in found] == [
         ("alice", "acme/app", 31 * day, 31 * day + 5, 1),
         ("alice", None, 30 * day - 7, 30 * day + 14, 4),
     ]
-    (anonymous,) = await catalog.scan(download_log.list_fetches, asked, limit=9, anonymous=True)
+    (anonymous,) = await catalog.scan(fetches.list_fetches, asked, limit=9, anonymous=True)
     assert (anonymous.username, anonymous.address, anonymous.count) == (None, "192.0.2.0/24", 1)
-    assert await catalog.scan(download_log.count_fetches, asked) == download_log.Totals(1, 6, 1, 2)
-    for order in download_log.FETCH_ORDERS.values():
-        whole = await catalog.scan(download_log.list_fetches, asked, limit=9, order=order.name)
+    assert await catalog.scan(fetches.count_fetches, asked) == fetches.Totals(1, 6, 1, 2)
+    for order in fetches.FETCH_ORDERS.values():
+        whole = await catalog.scan(fetches.list_fetches, asked, limit=9, order=order.name)
         after = order.position(whole[0])
-        assert await catalog.scan(download_log.list_fetches, asked, after=after, limit=9, order=order.name) == whole[1:]
+        assert await catalog.scan(fetches.list_fetches, asked, after=after, limit=9, order=order.name) == whole[1:]
 
     sha256 = bytes.fromhex(files[1].sha256)
-    by_digest = download_log.Question(digests=[sha256])
-    (item,) = [each for each in await catalog.scan(download_log.list_fetched, by_digest, 9) if "2.0" in each.path]
+    by_digest = fetches.Question(digests=[sha256])
+    (item,) = [each for each in await catalog.scan(fetches.list_fetched, by_digest, 9) if "2.0" in each.path]
     assert (item.repository, item.package, item.version, item.count) == (repository.path, "demo", "2.0", 1)
-    nowhere = download_log.Question(repositories=[], packages=["demo"])
-    assert await catalog.scan(download_log.count_fetches, nowhere) == download_log.Totals(0, 0, 0, 0)
+    nowhere = fetches.Question(repositories=[], packages=["demo"])
+    assert await catalog.scan(fetches.count_fetches, nowhere) == fetches.Totals(0, 0, 0, 0)
 
     requests = await catalog.scan(logged_requests.requests_of_package, repository.id, "demo", 30)
     assert [(each.version, each.day, each.count) for each in requests] == [("1.0", 30, 4), ("1.0", 31, 1)]
@@ -373,7 +373,7 @@ async def test_the_download_log_says_who_fetched_what_on_every_engine(catalog):
     while await catalog.write(download_log.remove_expired_downloads, 31, 1):
         pass
     assert await catalog.scan(download_log.count_rows) == 1
-    assert await catalog.scan(download_log.list_fetched, by_digest, 9) == []
+    assert await catalog.scan(fetches.list_fetched, by_digest, 9) == []
     while await catalog.write(download_log.remove_expired_downloads, 32, 9):
         pass
     assert (

@@ -41,7 +41,7 @@ from attrs import frozen
 
 import pkgrepo
 from pkgrepo.interfaces import Reader, Transaction
-from pkgrepo.storage.catalog.download_log import Question
+from pkgrepo.storage.catalog.fetches import Question
 from pkgrepo.storage.catalog.rows import changing, insert, insertion, optional_conditions, put, update
 
 RUNNERS = (Reader.__name__, Transaction.__name__)

@@ -24,8 +24,8 @@ from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.advisories.package_urls import read_purl
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.fetched import FetchedNames
-from pkgrepo.storage.catalog import download_log
-from pkgrepo.storage.catalog.download_log import FETCH_ORDERS, FetchedItem, Fetches, Question
+from pkgrepo.storage.catalog import download_log, fetches
+from pkgrepo.storage.catalog.fetches import FETCH_ORDERS, FetchedItem, Fetches, Question
 from pkgrepo.storage.catalog.images.relations import manifests_of_blob
 from pkgrepo.storage.catalog.usage_counts import DAY_MS
 
@@ -143,7 +143,7 @@ async def show_recall(call: Call) -> Recall | Response:
         )
     page = call.page_request
     found = await call.catalog.scan(
-        download_log.list_fetches,
+        fetches.list_fetches,
         question,
         after=page.after_position(order),
         limit=page.limit + 1,
@@ -151,8 +151,8 @@ async def show_recall(call: Call) -> Recall | Response:
         anonymous=False,
     )
     shown = found[: page.limit]
-    anonymous = await call.catalog.scan(download_log.list_fetches, question, limit=MOST_ANONYMOUS, anonymous=True)
-    totals = await call.catalog.scan(download_log.count_fetches, question)
+    anonymous = await call.catalog.scan(fetches.list_fetches, question, limit=MOST_ANONYMOUS, anonymous=True)
+    totals = await call.catalog.scan(fetches.count_fetches, question)
     since_ms = await call.catalog.look(download_log.logged_since)
     kept_ms = (call.now_ms // DAY_MS - downloads.log_days + 1) * DAY_MS
     return Recall(
@@ -162,7 +162,7 @@ async def show_recall(call: Call) -> Recall | Response:
         anonymous_items=[_anonymous_record(each) for each in anonymous],
         count=totals.count,
         clients=totals.clients,
-        fetched=list(map(_fetched_record, await call.catalog.scan(download_log.list_fetched, question, MOST_FETCHED))),
+        fetched=list(map(_fetched_record, await call.catalog.scan(fetches.list_fetched, question, MOST_FETCHED))),
         files=totals.items,
         since=None if since_ms is None else from_ms(max(since_ms, kept_ms)),
         log_days=downloads.log_days,
@@ -181,7 +181,7 @@ async def _problem(call: Call, question: Question, *, fetched: bool) -> str:
         raise NotFound("repository", question.paths[0])
     if ids is None:
         ids = [each.id for each in call.registry.all() if question.format in (None, each.format)]
-    if await call.catalog.scan(download_log.is_stored, question, ids):
+    if await call.catalog.scan(fetches.is_stored, question, ids):
         return ""
     return "nothing of this name is stored here either: check how it is written"
 
@@ -266,7 +266,7 @@ def _versions(names: FetchedNames, formats: Sequence[str], version: str) -> list
 
 def _lines(r: Reader, question: Question, order: str) -> bytes:
     """All rows as CSV (RFC 4180). :raises Invalid: there are too many"""
-    found = download_log.list_fetches(r, question, limit=MOST_LINES + 1, order=order)
+    found = fetches.list_fetches(r, question, limit=MOST_LINES + 1, order=order)
     if len(found) > MOST_LINES:
         raise Invalid(f"there are more than {MOST_LINES} rows: ask for one version, or one repository", "format")
     text = io.StringIO()

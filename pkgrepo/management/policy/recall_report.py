@@ -28,8 +28,8 @@ from pkgrepo.model.advisories import Advisory
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.fetched import FetchedNames
 from pkgrepo.repositories.format import StoredFormat
-from pkgrepo.storage.catalog import advisories, download_log, recalls
-from pkgrepo.storage.catalog.download_log import BY_ITEM, ItemFetches, Question, Totals
+from pkgrepo.storage.catalog import advisories, download_log, fetches, recalls
+from pkgrepo.storage.catalog.fetches import BY_ITEM, ItemFetches, Question, Totals
 from pkgrepo.storage.catalog.packages import files, packages, versions
 from pkgrepo.storage.catalog.packages.events import publications
 from pkgrepo.storage.catalog.recalls import Recall
@@ -95,7 +95,7 @@ async def report(call: Call) -> RecallReport | Response:
     page = call.page_request
     after = page.after_position(BY_ITEM)
     limit = page.limit if form == FORMATS[0] else PAGE
-    found = await call.catalog.scan(download_log.list_item_fetches, subject.question, after, limit + 1)
+    found = await call.catalog.scan(fetches.list_item_fetches, subject.question, after, limit + 1)
     made = await _report(call, subject, found[:limit], len(found) > limit)
     if form == FORMATS[0]:
         return made
@@ -167,7 +167,7 @@ def _affects(format_: StoredFormat, about: Iterable[Advisory], version: str) -> 
 
 def _versions_of(r: Reader, format_name: str, key: str, ids: Sequence[int]) -> list[str]:
     """The versions of a package that are stored in some repositories, or were fetched."""
-    found = dict.fromkeys(download_log.fetched_versions(r, format_name, key, MOST_VERSIONS))
+    found = dict.fromkeys(fetches.fetched_versions(r, format_name, key, MOST_VERSIONS))
     for each in ids:
         package = packages.find_package(r, each, key)
         if package is not None:
@@ -236,7 +236,7 @@ def _facts(r: Reader, repositories: Sequence[Repository], subject: _Subject) -> 
         for repository in repositories:
             if repository.format == format_name and len(found) < MOST_SHOWN:
                 found |= {(each.repository, each.path): each for each in _stored(r, repository, key, {*some})}
-    for item in download_log.list_fetched(r, subject.question, MOST_SHOWN):
+    for item in fetches.list_fetched(r, subject.question, MOST_SHOWN):
         place = item.repository, item.path
         if place not in found and len(found) >= MOST_SHOWN:
             continue
@@ -244,10 +244,10 @@ def _facts(r: Reader, repositories: Sequence[Repository], subject: _Subject) -> 
         found[place] = msgspec.structs.replace(
             before, first_at=from_ms(item.first_ms), last_at=from_ms(item.last_ms), count=item.count
         )
-    return list(found.values())[:MOST_SHOWN], download_log.count_fetches(r, subject.question)
+    return list(found.values())[:MOST_SHOWN], fetches.count_fetches(r, subject.question)
 
 
-def _unstored(item: download_log.FetchedItem) -> ReportedFile:
+def _unstored(item: fetches.FetchedItem) -> ReportedFile:
     return ReportedFile(
         repository=item.repository,
         package=item.package,
@@ -314,4 +314,4 @@ async def _rows(call: Call, question: Question, found: Sequence[ItemFetches]) ->
         count += len(found)
         if len(found) < PAGE or count >= MOST_ROWS:
             return
-        found = await call.catalog.scan(download_log.list_item_fetches, question, BY_ITEM.position(found[-1]), PAGE)
+        found = await call.catalog.scan(fetches.list_item_fetches, question, BY_ITEM.position(found[-1]), PAGE)

@@ -32,7 +32,7 @@ from pkgrepo.repositories.policy.facts import order_of
 from pkgrepo.repositories.policy.rules import RuleSet
 from pkgrepo.repositories.policy.schema import PolicyRule
 from pkgrepo.repositories.upkeep.jobs import Progress
-from pkgrepo.storage.catalog.download_log import Question, count_fetches, packages_fetched
+from pkgrepo.storage.catalog.fetches import Question, count_fetches, packages_fetched
 from pkgrepo.storage.catalog.server.policy import StoredPolicy
 
 from .player import Holding, Played, Player, Span

@@ -22,7 +22,7 @@ from pkgrepo.repositories.fetched import FetchedNames
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.storage.catalog import recalls
 from pkgrepo.storage.catalog.advisories import find_load
-from pkgrepo.storage.catalog.download_log import Question, count_fetches
+from pkgrepo.storage.catalog.fetches import Question, count_fetches
 from pkgrepo.storage.catalog.recalls import MOST_PLACES, MOST_RECALLS, MOST_VERSIONS, Hit, Key, Place, Recall
 
 LATE_MS: Final = 30_000  # after which downloads that other processes had in memory are in the log

@@ -8,8 +8,7 @@ from typing import Final
 from attrs import frozen
 
 from pkgrepo.interfaces import Reader
-from pkgrepo.storage.catalog.download_log import marks_of
-from pkgrepo.storage.catalog.rows import column, every
+from pkgrepo.storage.catalog.rows import column, every, marks_of
 
 _REQUESTS: Final = """
     SELECT i.id, i.repository_id, i.repository, i.format, i.package_key, i.package, i.version_key, i.version, i.sha256,

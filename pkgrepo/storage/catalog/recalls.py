@@ -17,10 +17,9 @@ from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.model import SYSTEM
 from pkgrepo.model.advisories import MALWARE, Advisory
 from pkgrepo.storage.catalog import advisories
-from pkgrepo.storage.catalog.download_log import marks_of
 from pkgrepo.storage.catalog.malware import NEXT
 from pkgrepo.storage.catalog.packages.events import NewEvent, append_events
-from pkgrepo.storage.catalog.rows import batches
+from pkgrepo.storage.catalog.rows import batches, marks_of
 from pkgrepo.storage.catalog.server import settings
 
 RECALLS: Final = "recalls"  # the setting: JSON, the oldest first

@@ -226,6 +226,11 @@ def placeholders(count: int, mark: str = "?") -> str:
     return ", ".join([mark] * count)
 
 
+def marks_of(values: Sequence[Value]) -> str:
+    """Placeholders for values of an IN, also for none."""
+    return placeholders(len(values)) if values else "NULL"  # which no value is in
+
+
 def optional_conditions(conditions: Sequence[str], values: Sequence[Value]) -> str:
     """The conditions whose value is not None, joined by AND, or ``1 = 1``. Each condition has one placeholder."""
     return " AND ".join(each for each, value in zip(conditions, values, strict=True) if value is not None) or "1 = 1"
