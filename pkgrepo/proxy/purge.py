@@ -28,10 +28,7 @@ from pkgrepo.repositories.images.cached import evict_blob, evict_manifest
 from pkgrepo.repositories.publish.content import ContentWriter
 from pkgrepo.repositories.publish.package_changes import EVICTED, remove_files
 from pkgrepo.repositories.upkeep.jobs import NoProgress, Progress
-from pkgrepo.storage.catalog.images.contents import content_digests
-from pkgrepo.storage.catalog.packages.packages import find_package
-from pkgrepo.storage.catalog.packages.pins import pinned_units
-from pkgrepo.storage.catalog.upstream_documents import (
+from pkgrepo.storage.catalog.cached_units import (
     START,
     CachedUnit,
     cached_packages,
@@ -40,6 +37,9 @@ from pkgrepo.storage.catalog.upstream_documents import (
     sizes_with_blobs,
     units_of_package,
 )
+from pkgrepo.storage.catalog.images.contents import content_digests
+from pkgrepo.storage.catalog.packages.packages import find_package
+from pkgrepo.storage.catalog.packages.pins import pinned_units
 
 PURGE = "cache_purge"  # the kind of the jobs of requests
 PAGE = 10_000  # units that are read at once, some MB; each page of the oldest takes 7 s for 1,000,000 files

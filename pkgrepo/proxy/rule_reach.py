@@ -26,10 +26,10 @@ from pkgrepo.repositories.policy.judge import Judge
 from pkgrepo.repositories.policy.rules import PackageRules
 from pkgrepo.repositories.policy.schema import PolicyRule
 from pkgrepo.repositories.version_ranges import WILD
+from pkgrepo.storage.catalog.cached_units import cached_packages
 from pkgrepo.storage.catalog.images.relations import find_relations
 from pkgrepo.storage.catalog.images.retained import manifest_ages
 from pkgrepo.storage.catalog.packages import files, packages
-from pkgrepo.storage.catalog.upstream_documents import cached_packages
 
 MOST_PACKAGES: Final = 1000  # of which the versions are counted
 MOST_NAMES: Final = 200_000  # that are compared with patterns

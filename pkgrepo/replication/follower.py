@@ -48,6 +48,7 @@ from pkgrepo.model import Repository
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.policy.refusals import RuleRefused
 from pkgrepo.repositories.publish.package_changes import if_active
+from pkgrepo.storage.catalog.cached_units import cached_packages
 from pkgrepo.storage.catalog.packages.deleted_names import DeletedName, adopt_deleted
 from pkgrepo.storage.catalog.server import replicas
 from pkgrepo.storage.catalog.server.replicas import (
@@ -62,7 +63,6 @@ from pkgrepo.storage.catalog.server.replicas import (
     Replica,
     Task,
 )
-from pkgrepo.storage.catalog.upstream_documents import cached_packages
 
 from .copies import Copies
 from .source import BEGIN, MOST_PAGES, Page, RemoteDeleted, Source

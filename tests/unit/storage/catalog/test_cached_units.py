@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pkgrepo.storage.catalog import upstream_documents
-from pkgrepo.storage.catalog.upstream_documents import START, CachedUnit
+from pkgrepo.storage.catalog import cached_units
+from pkgrepo.storage.catalog.cached_units import START, CachedUnit
 from pkgrepo.storage.catalog.usage_counts import DAY_MS
 from tests.support.catalog import MemoryCatalog, add_repository
 
@@ -79,21 +79,21 @@ def test_units_are_ordered_by_their_last_use(catalog: MemoryCatalog) -> None:
         CachedUnit("document", "two", "d/two", 1, 0, 0, 8 * DAY_MS),
         CachedUnit("version", "two", "3", 1, 40, 50, 8 * DAY_MS),
     ]
-    assert catalog.peek(upstream_documents.oldest_units, 1, limit=10) == expected
-    assert catalog.peek(upstream_documents.oldest_units, 2, limit=10) == []
+    assert catalog.peek(cached_units.oldest_units, 1, limit=10) == expected
+    assert catalog.peek(cached_units.oldest_units, 2, limit=10) == []
     found: list[CachedUnit] = []
     after = START
-    while page := catalog.peek(upstream_documents.oldest_units, 1, after=after, limit=2):
+    while page := catalog.peek(cached_units.oldest_units, 1, after=after, limit=2):
         found += page
         after = page[-1].position
     assert found == expected
-    assert catalog.peek(upstream_documents.units_of_package, 1, "one") == expected[1:4]
+    assert catalog.peek(cached_units.units_of_package, 1, "one") == expected[1:4]
 
 
 def test_packages_are_listed_with_those_of_which_only_documents_are_kept(catalog: MemoryCatalog) -> None:
-    assert catalog.peek(upstream_documents.cached_packages, 1, after="", limit=10) == ["one", "seen", "two"]
-    assert catalog.peek(upstream_documents.cached_packages, 1, after="one", limit=1) == ["seen"]
-    assert catalog.peek(upstream_documents.cached_packages, 1, after="two", limit=10) == []
+    assert catalog.peek(cached_units.cached_packages, 1, after="", limit=10) == ["one", "seen", "two"]
+    assert catalog.peek(cached_units.cached_packages, 1, after="one", limit=1) == ["seen"]
+    assert catalog.peek(cached_units.cached_packages, 1, after="two", limit=10) == []
 
 
 def test_an_image_loses_a_blob_with_the_last_manifest_that_refers_to_it() -> None:
@@ -131,7 +131,7 @@ def test_an_image_loses_a_blob_with_the_last_manifest_that_refers_to_it() -> Non
     catalog = MemoryCatalog()
     add_repository(catalog, 1)
     catalog.do(fill_images)
-    sizes = upstream_documents.sizes_with_blobs
+    sizes = cached_units.sizes_with_blobs
     assert catalog.peek(sizes, 1, 1, "app", ["sha256:m1", "sha256:m2"]) == [(2, 1001), (2, 101)]
     assert catalog.peek(sizes, 1, 1, "app", ["sha256:m2"]) == [(1, 1)]
     assert catalog.peek(sizes, 1, 1, "app", ["sha256:gone"]) == [(1, 0)]
