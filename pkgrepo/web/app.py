@@ -50,7 +50,7 @@ from pkgrepo.web.content import feeds, home, images, packages, projects, reposit
 from pkgrepo.web.preconditions import Preconditions
 from pkgrepo.web.rendering.languages import marked
 from pkgrepo.web.rendering.pages import Assets
-from pkgrepo.web.rendering.refill import CSRF, UNCHANGED
+from pkgrepo.web.rendering.refill import CSRF, OF_PAGE, UNCHANGED
 from pkgrepo.web.visits import Form, Visit, read_file_form, read_form
 
 from .refusals import error_table, field_of, sentence_of
@@ -174,7 +174,7 @@ class WebApp:
 
 def _ask(visit: Visit, route: PageRoute, form: Form) -> Response:
     """Ask whether a form is to be sent, which says its question as ``ask``."""
-    fields = [(name, value) for name, values in form.fields.items() if name != CSRF for value in values]
+    fields = [(name, value) for name, values in form.fields.items() if name not in OF_PAGE for value in values]
     back = f"/ui{visit.filled(route.then)}" if route.then and "<made" not in route.then else "/ui/"
     return visit.page("sure.html", question=form.text("ask"), fields=fields, back=back)
 

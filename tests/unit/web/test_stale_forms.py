@@ -167,6 +167,20 @@ async def test_what_was_tried_is_saved_only_over_what_was_shown(browser: Browser
     assert answer.forms[f"{SETTINGS}/rules"]["rules"] == "[]"
 
 
+async def test_a_page_that_asks_first_brings_what_the_form_knew(browser: Browser) -> None:
+    ids = await filled(browser)
+    await browser.log_in()
+    page = await browser.get(named(ADA, ids))
+    await browser.stack.ok("PATCH", f"/users/{ids['ada']}", {"name": "Theirs"})
+    address = f"{named(ADA, ids)}/delete"
+    asked = await browser.send(page, address, sure="")
+    assert "Are you sure?" in asked.text
+    assert asked.html.count(f'name="{UNCHANGED}"') == 1
+    answer = await browser.send(asked, address)
+    assert MEANWHILE in answer.text
+    assert (await browser.stack.ok("GET", f"/users/{ids['ada']}"))["name"] == "Theirs"
+
+
 async def test_a_precondition_of_nobody_is_refused(browser: Browser) -> None:
     await browser.stack.add_repository("py")
     await browser.log_in()
