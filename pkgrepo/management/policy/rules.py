@@ -94,6 +94,8 @@ class ServerRulesRecord(Record):
     The warnings are about rules that were taken by an earlier release, and would be refused now.
     """
 
+    measured = frozenset({"own", "counts", "formats", "warnings"})
+
     rules: Annotated[list[PolicyRule], meaning("The rules for all repositories, in the form of policy.rules.")]
     own: Annotated[
         list[PolicyRule],

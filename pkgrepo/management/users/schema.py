@@ -360,6 +360,8 @@ class RoleRecord(Record):
 class WholeGroupRecord(GroupRecord):
     """A group with its grants, its roles in projects, and the service accounts that it owns."""
 
+    measured = frozenset({"member_count"})
+
     member_count: Annotated[int, meaning("How many members it has.")]
     repositories: Annotated[list[GrantRecord], meaning("The grants of the group.")]
     projects: Annotated[list[RoleRecord], meaning("The roles of the group in projects.")]

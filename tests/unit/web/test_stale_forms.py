@@ -7,6 +7,9 @@ from typing import Any, Final
 import pytest
 from attrs import Factory, frozen
 
+from pkgrepo.repositories.policy.conditions import SERVER
+from pkgrepo.storage.catalog.server.policy import add_counts
+from pkgrepo.storage.catalog.usage_counts import DAY_MS
 from pkgrepo.web.rendering.refill import UNCHANGED
 from tests.support.browser import Browser
 
@@ -165,6 +168,22 @@ async def test_what_was_tried_is_saved_only_over_what_was_shown(browser: Browser
     answer = await browser.send(page, f"{SETTINGS}/rules", rules="[]")
     assert MEANWHILE in answer.text
     assert answer.forms[f"{SETTINGS}/rules"]["rules"] == "[]"
+
+
+async def test_what_the_server_counts_is_no_change(browser: Browser) -> None:
+    ids = await filled(browser)
+    await browser.log_in()
+    team, policy = named(TEAM, ids), "/ui/admin/policy"
+    await browser.stack.ok("PUT", "/policy/rules", {"rules": [RULE]})
+    pages = [await browser.get(team), await browser.get(policy)]
+    await browser.stack.ok("POST", f"/groups/{ids['team']}/members", {"user": "ada"})  # as a login at a provider does
+    core = browser.stack.assembly.core
+    [repository] = [each for each in core.registry.all() if each.path == "main/py"]
+    matched = {(SERVER, "theirs", repository.id, core.clock.now_ms() // DAY_MS): 1}
+    await core.catalog.write(add_counts, matched)
+    assert (await browser.stack.ok("GET", "/policy/rules"))["counts"][0]["count"] == 1
+    assert "changed since" not in (await browser.send(pages[0], f"{team}/grants", **MORE)).text
+    assert "changed since" not in (await browser.send(pages[1], policy)).text
 
 
 async def test_a_page_that_asks_first_brings_what_the_form_knew(browser: Browser) -> None:
