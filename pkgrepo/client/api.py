@@ -53,6 +53,12 @@ class Response:
     body: bytes = field(repr=False)
     value: Any = field(repr=False)
 
+    @property
+    def unchanged(self) -> Mapping[str, str]:
+        """The field that refuses a change of what has changed since this was read (RFC 9110 section 13.1.1), if any."""
+        etag = self.headers.get("etag")
+        return {} if etag is None else {"If-Match": etag}
+
 
 class Client:
     """
@@ -91,8 +97,13 @@ class Client:
 
     async def find(self, *segments: str, **query: object) -> Any:
         """Return the JSON at a path of the API, or None if the server has nothing there."""
+        found = await self.look(*segments, **query)
+        return None if found is None else found.value
+
+    async def look(self, *segments: str, **query: object) -> Response | None:
+        """What is at a path of the API, or None if the server has nothing there."""
         try:
-            return await self.get(*segments, **query)
+            return await self.call("GET", at(*segments), query=query)
         except Failed as error:
             if error.status != 404:
                 raise

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
-from attrs import frozen
+from attrs import Factory, frozen
 from msgspec import UNSET
 
 from pkgrepo.client.api import Client, at
@@ -27,8 +27,8 @@ class Plan:
     """
     What has to be done for one repository.
 
-    ``fields`` and ``config`` are the new values of what changes, ``tag`` is the ETag of the configuration that was
-    compared. ``creates``: the repository does not exist.
+    ``fields`` and ``config`` are the new values of what changes, with ``unchanged``, see L{Response}, of the
+    configuration that was compared. ``creates``: the repository does not exist.
     """
 
     definition: Definition
@@ -36,7 +36,7 @@ class Plan:
     found: list[Difference]
     fields: dict[str, Any]
     config: dict[str, Any] | None
-    tag: str = ""
+    unchanged: Mapping[str, str] = Factory(dict)
 
     @property
     def verb(self) -> str:
@@ -74,6 +74,9 @@ async def apply(session: Session, path: Path, *, dry_run: bool, prune: bool, yes
     repositories are in their config; [[webhooks]] have name, url, events, and repository or project, if they are not of
     the server; [[pins]] have repository, package, version and reason. With --prune and --yes, those that the file does
     not name are deleted, if it has any: webhooks and pins in the places that it names.
+
+    All is compared first. A config, grants or retention that somebody else changes meanwhile are not replaced: the command
+    ends there, and says so.
     """
     # All are compared before the first is changed, so that a mistake in the file changes nothing.
     given = read_definitions(path)
@@ -133,7 +136,7 @@ async def _plan(client: Client, definition: Definition) -> Plan:
     reply = await client.call("GET", at("repository", definition.path, "config"))
     changed = differences(reply.value, wanted, "/config")
     config = _config(definition) if changed else None
-    return Plan(definition, False, [*found, *changed], fields, config, reply.headers.get("etag", ""))
+    return Plan(definition, False, [*found, *changed], fields, config, reply.unchanged)
 
 
 async def _normalised(client: Client, definition: Definition) -> dict[str, Any] | None:
@@ -166,11 +169,8 @@ async def _carry_out(client: Client, plan: Plan) -> Any:
             await client.change("PATCH", "repository", definition.path, body={"quota": quota})
         return made
     if plan.config is not None:
-        # If-Match: what another person has changed since the comparison must not be lost
-        headers = {"If-Match": plan.tag} if plan.tag else {}
-        reply = await client.call(
-            "PUT", at("repository", definition.path, "config"), value=plan.config, headers=headers
-        )
+        place = at("repository", definition.path, "config")
+        reply = await client.call("PUT", place, value=plan.config, headers=plan.unchanged)
         answered = reply.value
     if plan.fields:
         answered = await client.change("PATCH", "repository", definition.path, body=plan.fields)

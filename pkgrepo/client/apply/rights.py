@@ -1,4 +1,8 @@
-"""Groups, the rights of users, and projects as a file describes them: what differs on the server, and the changes."""
+"""
+Groups, the rights of users, and projects as a file describes them: what differs on the server, and the changes.
+
+What another person has changed since the comparison is not replaced unseen: the server refuses that.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from typing import Any
 from attrs import frozen
 from msgspec import UNSET
 
-from pkgrepo.client.api import Client
+from pkgrepo.client.api import Client, at
 from pkgrepo.client.apply.definitions import (
     Difference,
     Given,
@@ -18,7 +22,7 @@ from pkgrepo.client.apply.definitions import (
     UserGiven,
     differences,
 )
-from pkgrepo.errors import Invalid
+from pkgrepo.errors import Conflict, Invalid
 
 ACTIONS = ("read", "write", "overwrite", "delete", "edit", "admin")
 
@@ -84,7 +88,8 @@ def _removal(client: Client, kind: str, place: str, name: str) -> Change:
 
 
 async def _group(client: Client, given: GroupGiven) -> Change:
-    record = await client.find("groups", given.name)
+    found = await client.look("groups", given.name)
+    record = None if found is None else found.value
     have: dict[str, Any] = {}
     wanted: dict[str, Any] = {}
     if given.description is not UNSET:
@@ -99,13 +104,14 @@ async def _group(client: Client, given: GroupGiven) -> Change:
 
     async def carry_out() -> None:
         text = {"description": wanted["description"]} if "description" in wanted else {}
-        if record is None:
-            await client.change("POST", "groups", body={"name": given.name, **text})
+        now = found
+        if now is None:
+            now = await client.call("POST", at("groups"), value={"name": given.name, **text})
         elif text and have["description"] != wanted["description"]:
-            await client.change("PATCH", "groups", given.name, body=text)
+            now = await client.call("PATCH", at("groups", given.name), value=text, headers=now.unchanged)
         if have.get("grants") != wanted.get("grants"):
             body = {"repositories": _body(wanted["grants"])}
-            await client.change("PUT", "groups", given.name, "permissions", body=body)
+            await client.call("PUT", at("groups", given.name, "permissions"), value=body, headers=now.unchanged)
         before, after = have.get("members", {}), wanted.get("members", {})
         for method, names in (("POST", after.keys() - before.keys()), ("DELETE", before.keys() - after.keys())):
             for name in sorted(names):
@@ -115,22 +121,29 @@ async def _group(client: Client, given: GroupGiven) -> Change:
 
 
 async def _user(client: Client, given: UserGiven) -> Change:
-    record = await client.get("users", given.username, "permissions")
-    have: dict[str, Any] = {}
+    place = at("users", given.username, "permissions")
     wanted: dict[str, Any] = {}
     body: dict[str, Any] = {}
     if given.grants is not UNSET:
-        have["grants"] = _granted(each for each in record["repositories"] if each["via"] == "user")
         wanted["grants"] = _wanted(given.grants)
         body["repositories"] = _body(wanted["grants"])
     if given.default_actions is not UNSET:
-        have["default_actions"] = record["default_repository_actions"]
-        wanted["default_actions"] = _ordered(given.default_actions)
-        body["default_repository_actions"] = wanted["default_actions"]
+        wanted["default_actions"] = body["default_repository_actions"] = _ordered(given.default_actions)
+
+    def have_of(record: Any) -> dict[str, Any]:
+        own = [each for each in record["repositories"] if each["via"] == "user"]
+        every = {"grants": _granted(own), "default_actions": record["default_repository_actions"]}
+        return {name: every[name] for name in wanted}
+
+    have = have_of((await client.call("GET", place)).value)
 
     async def carry_out() -> None:
-        if have != wanted:
-            await client.change("PUT", "users", given.username, "permissions", body=body)
+        if have == wanted:
+            return
+        now = await client.call("GET", place)  # which also has grants of groups, and the file may have changed these
+        if have_of(now.value) != have:
+            raise Conflict(f"the rights of {given.username} were changed meanwhile: run this again")
+        await client.call("PUT", place, value=body, headers=now.unchanged)
 
     return Change("user", given.username, False, differences(have, wanted), carry_out)
 

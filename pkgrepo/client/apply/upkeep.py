@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 from msgspec import UNSET
 
-from pkgrepo.client.api import Client
+from pkgrepo.client.api import Client, at
 from pkgrepo.client.apply.definitions import Given, PinGiven, QuotaGiven, WebhookGiven, differences
 from pkgrepo.client.apply.rights import Change
 from pkgrepo.client.forms import KINDS, place_of, read_count, read_size
@@ -129,12 +129,14 @@ def _new_places(given: Given) -> set[str]:
 
 
 async def _retention(client: Client, wanted: dict[str, Any] | None) -> Change:
-    have = (await client.get("system", "retention"))["retention"]
+    place = at("system", "retention")
+    read = await client.call("GET", place)
+    have = read.value["retention"]
     found = differences(_without_defaults(have), _without_defaults(wanted))
 
     async def carry_out() -> None:
         if found:
-            await client.change("PUT", "system", "retention", body={"retention": wanted})
+            await client.call("PUT", place, value={"retention": wanted}, headers=read.unchanged)
 
     return Change("retention", "of the server", have is None and wanted is not None, found, carry_out)
 

@@ -145,9 +145,7 @@ async def edit_repository(
         current = await session.client.call("GET", place)
         whole = current.value if config_file is None else read_value(config_file)
         config = with_assignments(_object(whole), assignments)
-        changed = await session.client.call(
-            "PUT", place, value=config, headers={"If-Match": current.headers.get("etag", "*")}
-        )
+        changed = await session.client.call("PUT", place, value=config, headers=current.unchanged)
         session.printer.warnings(changed.value)
     if fields:
         await session.client.change("PATCH", "repository", path, body=fields)
