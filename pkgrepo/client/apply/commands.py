@@ -75,8 +75,8 @@ async def apply(session: Session, path: Path, *, dry_run: bool, prune: bool, yes
     the server; [[pins]] have repository, package, version and reason. With --prune and --yes, those that the file does
     not name are deleted, if it has any: webhooks and pins in the places that it names.
 
-    All is compared first. A config, grants or retention that somebody else changes meanwhile are not replaced: the command
-    ends there, and says so.
+    All is compared first. A config, grants or retention that somebody else changes meanwhile are not replaced: the
+    command ends there, and says so.
     """
     # All are compared before the first is changed, so that a mistake in the file changes nothing.
     given = read_definitions(path)
