@@ -20,6 +20,7 @@ from pkgrepo.management.jobs import routes as jobs
 from pkgrepo.management.lifecycle import pins, retention, stages, trash
 from pkgrepo.management.packages import (
     attestations,
+    dependents,
     image_contents,
     paths,
     promotion,
@@ -88,6 +89,7 @@ ROOMS = (
     stages,
     trash,
     search,
+    dependents,
     explanations,
     snapshot,
     users,

@@ -1,7 +1,7 @@
 """
 The routes that find packages in all repositories that the caller may see.
 
-By words, those that changed last, or those that need a package.
+By words, or those that changed last.
 """
 
 from __future__ import annotations
@@ -16,27 +16,24 @@ from attrs import frozen
 from pkgrepo.errors import Invalid
 from pkgrepo.http.responses import Refusal
 from pkgrepo.interfaces import Reader
-from pkgrepo.management.api.access_rules import CONTENT_READERS, CONTENT_READERS_OF_SOME, VIEWERS
+from pkgrepo.management.api.access_rules import CONTENT_READERS_OF_SOME, VIEWERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.names import get_format
-from pkgrepo.management.api.pages import DEFAULT_LIMIT, MAX_LIMIT, Page
+from pkgrepo.management.api.pages import DEFAULT_LIMIT, MAX_LIMIT
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.model import Action, Repository, RepositoryType
 from pkgrepo.model.advisories import SEVERITIES
 from pkgrepo.storage.catalog.advisories import severities_of_packages, vulnerable_packages
-from pkgrepo.storage.catalog.packages import dependencies
-from pkgrepo.storage.catalog.packages.dependencies import spelling_of
 from pkgrepo.storage.catalog.packages.events import Event, last_published
 from pkgrepo.storage.catalog.packages.facts import NONE, Described, Facts, facts_of
 from pkgrepo.storage.catalog.packages.search.words import find_hits
 from pkgrepo.storage.catalog.packages.summaries import PackageSummary, last_changed_packages, summaries_of
 
 from .advisories import KnownPlace, known_places, said
-from .schema import DependentRecord, Facet, Facets, Hits, PackageHit, ReleaseRecord, Worst
+from .schema import Facet, Facets, Hits, PackageHit, ReleaseRecord, Worst
 
 MOST_WORDS = 8
 MOST_EVENTS = 1000  # of a repository that are read for its last versions
-ACCEPTED = Parameter("version", "A version of the package: accepts tells of each dependency whether it accepts that.")
 WHERE = (
     Parameter("format", "Only packages in repositories of this format."),
     Parameter("repository", "Only packages in this repository: its id, or storage/name."),
@@ -297,90 +294,6 @@ def _facet(values: Iterable[str]) -> list[Facet]:
     counted = Counter(each for each in values if each)
     ordered = sorted(counted.items(), key=lambda each: (-each[1], each[0]))
     return [Facet(value=value, count=count) for value, count in ordered[:MOST_VALUES]]
-
-
-DEPENDENTS: Final = "PACKAGE: name | REPOSITORY: repository | LATEST: latest | NEEDS: text | KIND: kind"
-
-
-@table.command(
-    "package dependents REPOSITORY NAME",
-    options="limit",
-    columns=DEPENDENTS,
-    nothing="no package that you may see needs it",
-    notes=BEHIND,
-    about="List the packages on the server that need a package: those of their highest versions that say so.",
-    more="With a version it tells which of them accept that.",
-)
-@table.command(
-    "package dependents REPOSITORY NAME==VERSION",
-    options="limit",
-    columns=f"{DEPENDENTS} | ACCEPTS IT: accepts",
-    nothing="no package that you may see needs it",
-    notes=BEHIND,
-)
-@table.get(
-    "/package/<repository>/<package>/dependents",
-    CONTENT_READERS,
-    "List the packages that need a package",
-    query=(ACCEPTED,),
-)
-async def list_dependents(call: Call) -> Page[DependentRecord]:
-    """
-    Sorted by name. They are those of all active repositories of the same format that the caller may see, also of
-    others than the one with this package; of each, the dependencies of its highest version count. accepts tells whether
-    a dependency accepts the version of the query, in the order of the format.
-
-    Images have none. Some more than these may be counted in total: names that look alike.
-    """
-    package = await call.find_package()
-    own = call.repository.format
-    fitting = [each for each in call.registry.all() if each.active and each.format == own and each.stage is None]
-    visible = {each.id: each for each in await call.services.callers.authorizer.visible(call.identity, fitting)}
-    described = await call.services.shared.descriptions.current()
-    place = described, spelling_of(package.key), sorted(visible)
-    found = await call.page(
-        dependencies.list_dependents,
-        *place,
-        by=dependencies.DEPENDENT_ORDER,
-        show=lambda each: each,
-        count=(dependencies.count_dependents, *place),
-    )
-    may = await call.services.callers.authorizer.may_each(
-        call.identity, [(Action.READ, visible[each.repository_id], each.key) for each in found.items]
-    )
-    version = call.query("version")
-    accepts = call.format.accepts
-    items = [
-        _dependent(each, visible[each.repository_id], _verdict(accepts, each.needed.text, version))
-        for each, readable in zip(found.items, may, strict=True)
-        if readable and _is_meant(call, each, package.key)
-    ]
-    return Page(items=items, next=found.next, total=found.total, behind=described.is_behind)
-
-
-def _is_meant(call: Call, dependent: dependencies.Dependent, key: str) -> bool:
-    """Whether the name in a dependency is that of the package."""
-    try:
-        return call.format.package_key(dependent.needed.name) == key
-    except Invalid:
-        return False
-
-
-def _verdict(accepts: Callable[[str, str], bool | None], text: str, version: str) -> bool | None:
-    """Whether a dependency accepts a version; None for one that is cut, or says nothing of versions."""
-    return accepts(text, version) if version and len(text) < dependencies.LONGEST else None
-
-
-def _dependent(found: dependencies.Dependent, repository: Repository, accepts: bool | None) -> DependentRecord:
-    return DependentRecord(
-        name=found.package,
-        repository_id=repository.uid,
-        repository=repository.path,
-        latest=found.latest,
-        text=found.needed.text,
-        kind=found.needed.kind,
-        accepts=accepts,
-    )
 
 
 @table.get(
