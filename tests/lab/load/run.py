@@ -2,7 +2,7 @@
 Runs loads, each on a server of its own with two workers, and prints what others felt and what the server needed.
 
 Run it with ``bin/faults --load [NAME[=SIZE]...]``; ``soak=MINUTES`` is the soak of the bench, which needs quiet. The
-exit status is 1 if something was refused or wrong, whatever the times are.
+exit status is 1 if something was refused or wrong, whatever the times are, or a bound of the soak was missed.
 """
 
 from __future__ import annotations
@@ -102,15 +102,16 @@ def run_soak(minutes: float, say: Say) -> tuple[list[Measured], list[str]]:
     rate = f"{found.rate:,.0f} a second, {SHARE:.0%} of the highest rate"
     notes = [
         rate,
-        *found.verdicts,
+        *(each if kept else f"{each}: missed" for each, kept in found.verdicts.items()),
         f"descriptors, of the clients too: at most {most[0]} in the third quarter, {most[1]} in the last",
     ]
     wrong = [f"soak: {each}" for each, kept in found.verdicts.items() if not kept]
     p99_ms = percentile(found.tally.took_ms, 99) if found.tally.took_ms else 0.0
     size = f"{len(found.tally.took_ms):,}"
     peak_mib = max((sum(each.rss.values()) for each in found.samples), default=0) / MIB
+    refused = len(found.tally.errors)
     measured = Measured(
-        "requests of a soak", size, today(), machine(), minutes * 60, p99_ms, None, peak_mib, None, notes, len(wrong)
+        "requests of a soak", size, today(), machine(), minutes * 60, p99_ms, None, peak_mib, None, notes, refused
     )
     return [measured], wrong
 
