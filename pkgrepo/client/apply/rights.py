@@ -1,7 +1,7 @@
 """
 Groups, the rights of users, and projects as a file describes them: what differs on the server, and the changes.
 
-What another person has changed since the comparison is not replaced unseen: the server refuses that.
+Grants that another person has changed since the comparison are not replaced unseen: the server refuses that.
 """
 
 from __future__ import annotations
