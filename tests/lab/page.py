@@ -90,9 +90,9 @@ LOADS: Final = """
 {notes}"""
 ABOUT_LOADS: Final = (
     "`bin/faults --load` on {date}, {machine}. Each load has a server of its own with two workers and SQLite. "
-    "Others are a client that reads an index and searches, one request after the other; memory is that of all "
-    "processes together. Steps are one after the other, and what the last hundred take of the processors is compared "
-    "with what the first hundred took."
+    "Others are a client that reads an index and searches, one request after the other, before the load and beside "
+    "it; a search first follows what was published before it. Memory is that of all processes together. Steps are one "
+    "after the other, and what the last hundred take of the processors is compared with what the first hundred took."
 )
 
 

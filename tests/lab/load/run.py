@@ -28,7 +28,7 @@ from tests.support import server_process
 from tests.support.first_publishes import REPOSITORIES, Publisher
 from tests.support.server_process import ServerProcess, restarts
 
-from .measured import Measured
+from .measured import Felt, Measured
 from .scenarios import AUTH, LOADS, Place, Say
 from .watching import IDLE_S, Server
 
@@ -111,7 +111,7 @@ def run_soak(minutes: float, say: Say) -> tuple[list[Measured], list[str]]:
     peak_mib = max((sum(each.rss.values()) for each in found.samples), default=0) / MIB
     refused = len(found.tally.errors)
     measured = Measured(
-        "requests of a soak", size, today(), machine(), minutes * 60, p99_ms, None, peak_mib, None, notes, refused
+        "requests of a soak", size, today(), machine(), minutes * 60, Felt(p99_ms), None, peak_mib, None, notes, refused
     )
     return [measured], wrong
 

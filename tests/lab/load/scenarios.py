@@ -32,7 +32,7 @@ from tests.support.images import OCI_IMAGE, Image, describe, digest_of, make_ima
 from tests.support.inprocess_server import PASSWORD
 from tests.support.server_process import ROOT, ServerProcess
 
-from .measured import Measured
+from .measured import Felt, Measured
 from .watching import IDLE_S, Others, Server
 
 AUTH: Final = ("admin", PASSWORD)
@@ -93,15 +93,13 @@ class Place:
         with others.reading():
             load()
         took_s = time.monotonic() - began
-        part = others.p99_ms / idle_ms if idle_ms else 0.0
-        self.say(f"  {took_s:.1f} s; others' p99 {others.p99_ms:.1f} ms, idle {idle_ms:.1f} ms: {part:.1f}x")
+        reads, searches = map(Felt, others.p99_ms, idle_ms)
+        self.say(f"  {took_s:.1f} s; p99 of others' reads {reads}, of their searches {searches}")
         watched.tree.settle()
         self.say(f"  before: {before}\n  after:  {watched.describe()}")
         name = f"{self.name}, {of}" if of else self.name
         peak_mib = watched.tree.peak_rss() / MIB
-        self.found.append(
-            Measured(name, f"{self.size:,}", today(), machine(), took_s, others.p99_ms, idle_ms, peak_mib)
-        )
+        self.found.append(Measured(name, f"{self.size:,}", today(), machine(), took_s, reads, searches, peak_mib))
         return [f"others: {each}" for each in others.failed[:5]]
 
     def note(self, text: str) -> None:

@@ -21,12 +21,14 @@ IDLE_S: Final = 5.0  # in which they are measured before a load
 
 @define
 class Others:
-    """Another client, see L{tests.lab.load.others}; ``took_ms`` are its latencies, ``failed`` what it was refused."""
+    """
+    Another client, see L{tests.lab.load.others}; ``took_ms`` are its latencies by path, ``failed`` what it was refused.
+    """
 
     url: str
     auth: tuple[str, str]
     paths: list[str]
-    took_ms: list[float] = field(factory=list)
+    took_ms: list[list[float]] = field(factory=list)
     failed: list[str] = field(factory=list)
 
     @contextmanager
@@ -48,9 +50,9 @@ class Others:
         self.failed += found["failed"]
 
     @property
-    def p99_ms(self) -> float:
-        """The 99th percentile of the last block."""
-        return percentile(self.took_ms, 99)
+    def p99_ms(self) -> list[float]:
+        """The 99th percentiles of the last block, of each path."""
+        return [percentile(each, 99) for each in self.took_ms]
 
 
 @define

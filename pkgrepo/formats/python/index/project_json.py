@@ -277,9 +277,7 @@ def read_document(
         base_url=base_url,
         serial=package.serial,
         selected=selected,
-        simple_files=[each.body for each in index_documents.list_fragments(reader, package.id, JSON_PAGE)]
-        if simple
-        else None,
+        simple_files=index_documents.fragment_bodies(reader, package.id, JSON_PAGE) if simple else None,
         known=known,
     )
     return body, package.serial

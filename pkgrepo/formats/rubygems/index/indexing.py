@@ -97,8 +97,8 @@ def _append(index: PackageIndex, version: Version, *, removal: bool) -> None:
 
 def info_lines(tx: Transaction, package_id: int, *, created_at: bool) -> list[bytes]:
     """The lines of the live versions of a gem, in order, with their times or without."""
-    found = index_documents.list_fragments(tx, package_id, INFO)
-    return [each.body if created_at else without_time(each.body) for each in found]
+    found = index_documents.fragment_bodies(tx, package_id, INFO)
+    return found if created_at else list(map(without_time, found))
 
 
 def began_ms(repository: Repository) -> int:
