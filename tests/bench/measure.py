@@ -7,6 +7,8 @@ figure         source                                                         ed
 processor      utime + stime of every process, and of children it has reaped  a child that left unreaped is lost
 own processor  the same without the children that it has reaped
 memory         VmRSS of every process                                         pages shared by workers count twice
+mapped memory  RssFile of every process                                       the kernel takes pages of files back
+                                                                              when it needs them
 shared memory  Pss of every process                                           pages shared with others count in part
 peak memory    VmHWM of every process, reset when the watch begins            a sum of peaks of different moments
 bytes written  write_bytes of every process                                   counts pages made dirty, also when
@@ -109,6 +111,11 @@ class ProcessTree:
 def rss_of(pid: int) -> int:
     """Resident bytes of a process now; 0 if it has ended."""
     return _status_bytes(pid, "VmRSS")
+
+
+def mapped_of(pid: int) -> int:
+    """Those of them that are pages of files, such as of the database that readers map; 0 if it has ended."""
+    return _status_bytes(pid, "RssFile")
 
 
 class Watch:

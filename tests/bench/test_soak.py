@@ -11,14 +11,18 @@ from tests.bench.measure import MIB
 from tests.bench.soak import Sample, Soak, Tally, describe, lag_bound, soak_json
 
 
-def soak(rss: Sequence[float], errors: Sequence[str] = (), lag_s: float = 0.005) -> Soak:
-    samples = [Sample(5.0 * number, {1: int(each * MIB), 2: int(each * MIB)}) for number, each in enumerate(rss)]
+def soak(own: Sequence[float], errors: Sequence[str] = (), lag_s: float = 0.005) -> Soak:
+    samples = [
+        Sample(5.0 * number, {1: int(each * MIB), 2: int(each * MIB)}, {1: MIB, 2: (1 + number) * MIB})
+        for number, each in enumerate(own)
+    ]
     return Soak(1000.0, 700.0, Tally([1.0, 2.0], list(errors)), samples, lag_s)
 
 
 def test_growth_at_the_beginning_does_not_count() -> None:
     run = soak([50, 80, 95, 100, 100, 100, 100, 100, 100, 100])
     assert run.growth == 0
+    assert run.mapped_growth > 0.1  # told, and no bound
     assert all(run.verdicts.values())
 
 
@@ -48,4 +52,5 @@ def test_lag_is_the_bound_below_which_nearly_all_delays_are() -> None:
 
 def test_json_has_every_sample() -> None:
     value = json.loads(soak_json(soak([1, 2, 3])))
-    assert [each["rss"]["1"] for each in value["samples"]] == [MIB, 2 * MIB, 3 * MIB]
+    assert [each["own"]["1"] for each in value["samples"]] == [MIB, 2 * MIB, 3 * MIB]
+    assert [each["mapped"]["2"] for each in value["samples"]] == [MIB, 2 * MIB, 3 * MIB]

@@ -100,15 +100,17 @@ def run_soak(minutes: float, say: Say) -> tuple[list[Measured], list[str]]:
     most = [max(part, default=0) for part in (half[: len(half) // 2], half[len(half) // 2 :])]
     say(soak.describe(found))
     rate = f"{found.rate:,.0f} a second, {SHARE:.0%} of the highest rate"
+    mapped = [sum(each.mapped.values()) / MIB for each in found.samples] or [0.0]
     notes = [
         rate,
         *(each if kept else f"{each}: missed" for each, kept in found.verdicts.items()),
+        f"mapped pages of files: {mapped[len(mapped) // 2]:.0f} MiB in the middle, {mapped[-1]:.0f} MiB in the end",
         f"descriptors, of the clients too: at most {most[0]} in the third quarter, {most[1]} in the last",
     ]
     wrong = [f"soak: {each}" for each, kept in found.verdicts.items() if not kept]
     p99_ms = percentile(found.tally.took_ms, 99) if found.tally.took_ms else 0.0
     size = f"{len(found.tally.took_ms):,}"
-    peak_mib = max((sum(each.rss.values()) for each in found.samples), default=0) / MIB
+    peak_mib = max((each.total for each in found.samples), default=0) / MIB
     refused = len(found.tally.errors)
     measured = Measured(
         "requests of a soak", size, today(), machine(), minutes * 60, Felt(p99_ms), None, peak_mib, None, notes, refused
