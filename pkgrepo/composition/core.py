@@ -49,7 +49,8 @@ from pkgrepo.repositories.descriptions import Descriptions
 from pkgrepo.repositories.downloads import DownloadRecorder
 from pkgrepo.repositories.integrity import FirstReads
 from pkgrepo.repositories.layout.follower import LayoutFollower
-from pkgrepo.repositories.publish.content import ChangeListener, ContentWriter
+from pkgrepo.repositories.publish.content import ContentWriter
+from pkgrepo.repositories.publish.package_changes import ChangeListener
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.retention.run import RetentionWork
 from pkgrepo.repositories.stores import Stores

@@ -35,7 +35,7 @@ from pkgrepo.repositories.advisories.refresh import AdvisoryRefresh
 from pkgrepo.repositories.backup.runs import BackupRuns
 from pkgrepo.repositories.companions import Companions
 from pkgrepo.repositories.context import MaintenanceContext
-from pkgrepo.repositories.publish.content import ChangeListener
+from pkgrepo.repositories.publish.package_changes import ChangeListener
 from pkgrepo.repositories.retention.run import RetentionWork
 from pkgrepo.repositories.upkeep.gc import GarbageCollector
 from pkgrepo.repositories.upkeep.imports import StartsImports

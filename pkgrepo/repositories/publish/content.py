@@ -22,41 +22,36 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from copy import copy
 from typing import Any, Protocol, Self, TypeVar, TypeVarTuple
 
-from attrs import evolve
 from twisted.logger import Logger, LogLevel
 
 from pkgrepo.concurrency.batches import BatchDelay
-from pkgrepo.concurrency.services import spawn
 from pkgrepo.concurrency.single_flight import shield
 from pkgrepo.errors import QuotaExceeded, StorageFailed, StorageFull
 from pkgrepo.interfaces import ICatalog, Reader, Transaction
-from pkgrepo.model import SYSTEM, Actor, BlobInfo, NewFile, Repository, RepositoryType
-from pkgrepo.model.admission import Admitted, path_name
+from pkgrepo.model import Actor, BlobInfo, NewFile, Repository, RepositoryType
+from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.clock import Clock
-from pkgrepo.repositories.publish.package_changes import if_active
+from pkgrepo.repositories.publish.package_changes import ChangeListener, if_active
 from pkgrepo.repositories.registry import Registry
 from pkgrepo.repositories.stores import Stores
 from pkgrepo.storage.catalog.blobs import gc
 from pkgrepo.storage.catalog.rows import batches
-from pkgrepo.storage.catalog.server import stages
-from pkgrepo.storage.catalog.server.quotas import record_refusal
-from pkgrepo.storage.catalog.server.repositories import get_repository
 from pkgrepo.storage.catalog.server.reservations import Allowance
 
-from .bursts import Held, StageOpening, braked, count, lead_to_stage
+from .bursts import Held, StageOpening, braked, lead_to_stage
+from .holding import publish_or_hold, put_plain_or_hold
 from .index import Indexer
 from .kept import Kept, KeptTogether
 from .owner_quotas import owner_allowances
 from .plain_files import Guard, PlainPut, put_plain_file
-from .releases import Published, PublishedTogether, Release, publish_releases
+from .quota_refusals import QuotaRefusals
+from .releases import Published, Release, publish_releases
 from .room import Reservations, Room, read_allowances
 from .staged import Claim, Staged
 
 log = Logger()
 
 DISCARDED = 100  # blobs that one transaction marks
-REFUSALS_EACH_MS = 3_600_000  # between two events about refusals of a repository by one limit
-MOST_REFUSALS = 1000
 MOST_NAMED = 5  # versions in a sentence
 
 Check = Callable[[Repository, str], Awaitable[None]]  # of the key of a package; what it raises refuses the publish
@@ -72,13 +67,6 @@ class CommandResult(Protocol):
     @property
     def surplus(self) -> tuple[str, ...]:
         """Locators of copies that the catalog did not need."""
-
-
-class ChangeListener(Protocol):
-    """Called in the reactor thread when something in a repository has changed."""
-
-    def __call__(self, repository: Repository, /) -> None:
-        """Look for new events soon."""
 
 
 class ContentWriter:
@@ -109,7 +97,7 @@ class ContentWriter:
         self._kept = KeptTogether(catalog, clock, delay)
         self._check: Check | None = None
         self._reservations = Reservations(catalog, clock)
-        self._refused: dict[tuple[int, str, str], int] = {}  # when refusals by quotas were last recorded
+        self._refusals = QuotaRefusals(catalog, clock, on_change)
 
     def checking(self, check: Check) -> Self:
         """Return a writer that awaits ``check`` for each package before it publishes releases of clients."""
@@ -150,24 +138,10 @@ class ContentWriter:
         try:
             yield staged
         except QuotaExceeded as error:
-            self._record_refusal(repository, error)
+            self._refusals.record(repository, error)
             raise
         finally:
             await staged.clear()
-
-    def _record_refusal(self, repository: Repository, error: QuotaExceeded) -> None:
-        """Record a refusal by a quota as an event, once in a while: clients may try again for ever."""
-        key, now_ms = (repository.id, error.subject, error.what), self._clock.now_ms()
-        if now_ms - self._refused.get(key, 0) < REFUSALS_EACH_MS:
-            return
-        if len(self._refused) >= MOST_REFUSALS:
-            self._refused.clear()
-        self._refused[key] = now_ms
-        spawn(self._write_refusal(repository, error, now_ms), "an upload refused by a quota was not recorded")
-
-    async def _write_refusal(self, repository: Repository, error: QuotaExceeded, now_ms: int) -> None:
-        await self._catalog.write(record_refusal, repository.id, error, SYSTEM, now_ms)
-        self._on_change(repository)
 
     async def publish(
         self, repository: Repository, release: Release, staged: Staged, actor: Admitted, indexer: Indexer
@@ -402,62 +376,6 @@ class ContentWriter:
             raise await self._opened_for(error) from None
         self._on_change(repository)
         return result
-
-
-def publish_or_hold(
-    tx: Transaction,
-    repository: Repository,
-    releases: Sequence[Release],
-    actor: Admitted,
-    indexer: Indexer,
-    opening: StageOpening | None,
-    now_ms: int,
-) -> PublishedTogether:
-    """
-    Publish releases to a repository with brakes, or all of them to a stage of it.
-
-    :raises Held: they need an approval, and there is no stage; otherwise as L{publish_releases}
-    """
-    keys = list(dict.fromkeys(each.package_key for each in releases))
-    place, uid = _place(tx, repository, keys, opening, actor, now_ms)
-    return evolve(publish_releases(tx, place, releases, actor, indexer, now_ms), held=uid)
-
-
-def put_plain_or_hold(
-    tx: Transaction,
-    repository: Repository,
-    new: NewFile,
-    overwrite: bool,
-    actor: Admitted,
-    guard: Guard | None,
-    opening: StageOpening | None,
-    now_ms: int,
-) -> PlainPut:
-    """
-    Put a plain file into a repository with brakes, or into a stage of it.
-
-    :raises Held: it needs an approval, and there is no stage; otherwise as L{put_plain_file}
-    """
-    place, uid = _place(tx, repository, [path_name(new.path.rpartition("/")[0])], opening, actor, now_ms)
-    return evolve(put_plain_file(tx, place, new, overwrite, actor, guard, now_ms), held=uid)
-
-
-def _place(
-    tx: Transaction,
-    repository: Repository,
-    keys: Sequence[str],
-    opening: StageOpening | None,
-    actor: Admitted,
-    now_ms: int,
-) -> tuple[Repository, str]:
-    """The repository that takes what is published, and the id of its stage; empty if brakes do not hold it."""
-    brake = count(tx, repository, keys, actor, now_ms)
-    if brake is None:
-        return repository, ""
-    if opening is None:
-        raise Held(repository, keys, brake, actor)
-    uid = lead_to_stage(tx, repository, brake, keys, opening, actor, now_ms)
-    return get_repository(tx, stages.staged_id(tx, uid)), uid
 
 
 def _names(releases: Sequence[Release]) -> str:

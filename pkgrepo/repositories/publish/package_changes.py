@@ -7,7 +7,7 @@ Each ends with a new serial and an event. ``if_active`` makes a command fail onc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar, TypeVarTuple
+from typing import Any, Protocol, TypeVar, TypeVarTuple
 
 from attrs import evolve
 
@@ -28,6 +28,13 @@ Ts = TypeVarTuple("Ts")
 EVICTED = "evicted"  # the kind of the event when something is removed from a cache
 # The kind of the event when a version gets this state.
 _KINDS = {VersionState.LIVE: "restored", VersionState.YANKED: "yanked", VersionState.DEPRECATED: "deprecated"}
+
+
+class ChangeListener(Protocol):
+    """Called in the reactor thread when something in a repository has changed."""
+
+    def __call__(self, repository: Repository, /) -> None:
+        """Look for new events soon."""
 
 
 def bump_package_serial(tx: Transaction, repository: Repository, package: Package, now_ms: int) -> Package:

@@ -32,7 +32,7 @@ from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.context import MaintenanceContext, MaintenanceWork
 from pkgrepo.repositories.images.blobs import delete_blob
 from pkgrepo.repositories.images.manifests import delete_manifest
-from pkgrepo.repositories.publish.content import ChangeListener
+from pkgrepo.repositories.publish.package_changes import ChangeListener
 from pkgrepo.repositories.upkeep.jobs import NoProgress, Progress
 from pkgrepo.repositories.upkeep.sweep import UPLOAD_GRACE
 from pkgrepo.storage.catalog.blobs import blobs, gc
