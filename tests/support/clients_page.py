@@ -53,7 +53,7 @@ _INSTALLED: Final = "as installed"
 # one, or what Debian 12 has.
 PROGRAMS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
     "npm": {
-        "npm": {"npm-8": "", "npm-9": "", "npm-10": "", "npm-11": ""},
+        "npm": {"npm-8": "", "npm-9": "", "npm-10": "", "npm-11": "", "npm-12": ""},
         "pnpm": {"pnpm": "", "pnpm-12": ""},
         "yarn": {"yarn-1": "", "yarn-4": ""},
         "bun": {"bun": ""},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from tests.support.client_programs import ROOT, client, client_environment, prog
 from tests.support.python_index import PASSWORD, USER
 from tests.support.timeouts import TIMEOUT_S
 
-NPMS = ("npm-9", "npm-10", "npm-11")
+NPMS = ("npm-9", "npm-10", "npm-11", "npm-12")
 PNPMS = ("pnpm", "pnpm-12")
 CLIENTS = (*NPMS, *PNPMS, "yarn-1", "yarn-4", "bun")
 COMPILED = {
@@ -100,8 +101,11 @@ class NodeBench:
         # yarn 1 sends its token only with this setting; current versions of npm print a warning about it.
         always = {"npm_config_always_auth": "true"} if name == "yarn-1" else {}
         kept = COMPILED if name in ("pnpm", "yarn-4") else {}
-        environ = {**self.environ, **always, **kept, **variables}
-        return run_client([client(name), *command], environ=environ, folder=cwd or self.folder, status=status).stdout
+        found = client(name)
+        # npm 12 needs a newer Node than Debian has, and brings it along.
+        own = {"PATH": f"{found.parent}{os.pathsep}{self.environ['PATH']}"} if (found.parent / "node").exists() else {}
+        environ = {**self.environ, **always, **kept, **own, **variables}
+        return run_client([found, *command], environ=environ, folder=cwd or self.folder, status=status).stdout
 
     def package(self, name: str, version: str = "1.0.0", files: Mapping[str, str] | None = None, **fields: Any) -> Path:
         """Make a package that can be published, and return its folder."""

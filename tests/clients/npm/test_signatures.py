@@ -58,7 +58,8 @@ def test_signatures_are_verified(bench: NodeBench, npm: str) -> None:
 def publish_proven(bench: NodeBench, npm: str, name: str) -> None:
     """Publish a package with a provenance file for its tarball."""
     place = bench.package(name)
-    (packed,) = json.loads(bench.run(npm, "pack", "--json", cwd=place))
+    told = json.loads(bench.run(npm, "pack", "--json", cwd=place))
+    (packed,) = told.values() if isinstance(told, dict) else told  # npm 12: by name
     tarball = place / packed["filename"]
     bundle = bench.folder / "bundle.json"
     bundle.write_text(make_bundle(name, "1.0.0", tarball.read_bytes()))
