@@ -58,6 +58,7 @@ def node(request: pytest.FixtureRequest, server: ServerProcess, tmp_path: Path) 
 
 NODE: dict[str, Callable[[NodeBench, Path], object]] = {
     "npm-11": lambda bench, place: bench.run("npm-11", "install", "aged", "--min-release-age=7", cwd=place),
+    "npm-12": lambda bench, place: bench.run("npm-12", "install", "aged", "--min-release-age=7", cwd=place),
     "npm-10": lambda bench, place: bench.run("npm-10", "install", "aged", f"--before={WEEK_AGO}", cwd=place),
     "pnpm": lambda bench, place: bench.run("pnpm", "add", "aged", f"--config.minimumReleaseAge={MINUTES}", cwd=place),
     "pnpm-12": lambda bench, place: bench.run(

@@ -154,7 +154,7 @@ def test_the_command_line_logs_in_at_the_provider(scene: Scene, tmp_path: Path) 
     assert said == f"logged in to {scene.server.url} as dee (profile default)\n"
 
 
-@pytest.mark.parametrize("npm", ["npm-10", "npm-11"])
+@pytest.mark.parametrize("npm", ["npm-10", "npm-12"])
 def test_npm_logs_in_at_the_provider(scene: Scene, tmp_path: Path, npm: str) -> None:
     browser = scene.log_in("eva")
     (tmp_path / "home").mkdir(exist_ok=True)

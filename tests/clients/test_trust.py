@@ -176,7 +176,7 @@ def test_a_client_ranks_what_is_hosted_and_proxied(
 
 
 @pytest.mark.shows("trust")
-@pytest.mark.parametrize("program", ["npm-11", "pnpm", "pnpm-12", "yarn-4", "bun", "deno"])
+@pytest.mark.parametrize("program", ["npm-12", "pnpm", "pnpm-12", "yarn-4", "bun", "deno"])
 def test_where_a_rule_holds_a_version_clients_get_the_one_before(
     server: ServerProcess, tmp_path: Path, program: str
 ) -> None:
@@ -195,7 +195,7 @@ def test_npm_prints_why_a_version_is_held(server: ServerProcess, tmp_path: Path)
 
 
 @pytest.mark.shows("held")
-@pytest.mark.parametrize("program", ["npm-8", "npm-9", "npm-10", "npm-11"])
+@pytest.mark.parametrize("program", ["npm-8", "npm-9", "npm-10", "npm-11", "npm-12"])
 @pytest.mark.parametrize("wanted", ["widget@1.1.0", "widget@>1.0.0"])
 def test_npm_prints_why_the_version_that_it_asks_for_is_held(
     server: ServerProcess, tmp_path: Path, program: str, wanted: str

@@ -122,13 +122,13 @@ def test_twine_uploads_with_a_minted_token(pipeline: Pipeline, tmp_path: Path) -
     assert pipeline.publisher("main/py", "acme-twine", "1.0") == PUBLISHED_BY
 
 
-@pytest.mark.shows("pipeline", by=("npm-11",))
-@pytest.mark.parametrize("package", ["acme-node", "@acme/node"])
-def test_npm_publishes_without_credentials(pipeline: Pipeline, tmp_path: Path, package: str) -> None:
+@pytest.mark.shows("pipeline")
+@pytest.mark.parametrize(("npm", "package"), [("npm-11", "acme-node"), ("npm-12", "@acme/node")])
+def test_npm_publishes_without_credentials(pipeline: Pipeline, tmp_path: Path, npm: str, package: str) -> None:
     registry = Registry(pipeline.server.url, "main/npm")
     bench = NodeBench(tmp_path, registry, None)
     environ = {**pipeline.environ, "NPM_ID_TOKEN": pipeline.issuer.token()}
-    bench.run("npm-11", "publish", cwd=bench.package(package), **environ)
+    bench.run(npm, "publish", cwd=bench.package(package), **environ)
     assert pipeline.publisher("main/npm", package, "1.0.0") == PUBLISHED_BY
 
 
@@ -147,7 +147,7 @@ def log_in(pipeline: Pipeline, folder: Path) -> NodeBench:
 
 def trusted(pipeline: Pipeline, bench: NodeBench, name: str) -> dict[str, Any]:
     """The one configuration that npm lists for a package, with its claims and its permissions."""
-    listed = bench.run("npm-11", "trust", "list", name, "--json", **pipeline.environ)
+    listed = bench.run("npm-12", "trust", "list", name, "--json", **pipeline.environ)
     found: dict[str, Any] = json.loads(listed)
     return found
 
@@ -155,7 +155,7 @@ def trusted(pipeline: Pipeline, bench: NodeBench, name: str) -> dict[str, Any]:
 def test_npm_trust_lets_a_pipeline_publish_a_package_that_is_new(pipeline: Pipeline, tmp_path: Path) -> None:
     bench, name = log_in(pipeline, tmp_path), "@pending/demo"
     given = ("--file", "release.yml", "--repo", "acme/pending", "--env", "release", "--allow-publish", "--yes")
-    trust = ("npm-11", "trust", "github", name, *given)
+    trust = ("npm-12", "trust", "github", name, *given)
     assert "Trust configuration created successfully" in bench.run(*trust, **pipeline.environ)
     assert "main/npm has this publisher" in bench.run(*trust, status=1, **pipeline.environ)
     found = trusted(pipeline, bench, name)
@@ -183,16 +183,16 @@ def test_npm_trust_lets_a_pipeline_publish_a_package_that_is_new(pipeline: Pipel
     assert "ENEEDAUTH" in publish("1.0.0", "other.yml", 1)
     publish("1.0.1", "release.yml", 0)
     assert pipeline.publisher("main/npm", name, "1.0.1") == "pipeline release.yml of acme/pending (forge)"
-    revoked = bench.run("npm-11", "trust", "revoke", name, "--id", found["id"], **pipeline.environ)
+    revoked = bench.run("npm-12", "trust", "revoke", name, "--id", found["id"], **pipeline.environ)
     assert "Revoked trusted configuration" in revoked
-    assert "No trust configurations found" in bench.run("npm-11", "trust", "list", name, **pipeline.environ)
+    assert "No trust configurations found" in bench.run("npm-12", "trust", "list", name, **pipeline.environ)
     assert "ENEEDAUTH" in publish("1.0.2", "release.yml", 1)
 
 
 def test_npm_trust_of_other_forges_names_the_issuer_by_its_type(pipeline: Pipeline, tmp_path: Path) -> None:
     bench, uuid = log_in(pipeline, tmp_path), CIRCLE.replace("3a", "4b")
     lab = ("gitlab", "lab-demo", "--file", ".gitlab-ci.yml", "--project", "group/sub/demo", "--allow-stage-publish")
-    bench.run("npm-11", "trust", *lab, "--yes", **pipeline.environ)
+    bench.run("npm-12", "trust", *lab, "--yes", **pipeline.environ)
     found = trusted(pipeline, bench, "lab-demo")
     assert (found["file"], found["project"], found["permissions"]) == (
         ".gitlab-ci.yml",
@@ -201,10 +201,10 @@ def test_npm_trust_of_other_forges_names_the_issuer_by_its_type(pipeline: Pipeli
     )
     ids = ("--project-id", uuid, "--pipeline-definition-id", uuid, "--vcs-origin", "github.com/acme/x")
     circle = ("circleci", "circle-demo", *ids, "--context-id", uuid, "--allow-publish", "--yes")
-    bench.run("npm-11", "trust", *circle, "--org-id", CIRCLE, **pipeline.environ)
+    bench.run("npm-12", "trust", *circle, "--org-id", CIRCLE, **pipeline.environ)
     found = trusted(pipeline, bench, "circle-demo")
     assert (found["orgId"], found["vcsOrigin"], found["contextIds"]) == (CIRCLE, "github.com/acme/x", [uuid])
-    refused = bench.run("npm-11", "trust", *circle, "--org-id", uuid, status=1, **pipeline.environ)
+    refused = bench.run("npm-12", "trust", *circle, "--org-id", uuid, status=1, **pipeline.environ)
     assert "accepts no identity tokens of circleci" in refused
 
 

@@ -96,16 +96,19 @@ class NodeBench:
             lines.append(f"{self.registry.key}:_authToken={token}")
         (self.home / ".npmrc").write_text("\n".join(lines) + "\n")
 
+    def environ_of(self, name: str) -> Mapping[str, str]:
+        """The environment of a client: npm 12 needs a newer Node than Debian 12 has, and brings it along."""
+        place = client(name).parent
+        own = (place / "node").exists()
+        return {**self.environ, "PATH": f"{place}{os.pathsep}{self.environ['PATH']}"} if own else self.environ
+
     def run(self, name: str, *command: str, cwd: Path | None = None, status: int | None = 0, **variables: str) -> str:
         """Run a client, and return its output; see ``run_client``."""
         # yarn 1 sends its token only with this setting; current versions of npm print a warning about it.
         always = {"npm_config_always_auth": "true"} if name == "yarn-1" else {}
         kept = COMPILED if name in ("pnpm", "yarn-4") else {}
-        found = client(name)
-        # npm 12 needs a newer Node than Debian has, and brings it along.
-        own = {"PATH": f"{found.parent}{os.pathsep}{self.environ['PATH']}"} if (found.parent / "node").exists() else {}
-        environ = {**self.environ, **always, **kept, **own, **variables}
-        return run_client([found, *command], environ=environ, folder=cwd or self.folder, status=status).stdout
+        environ = {**self.environ_of(name), **always, **kept, **variables}
+        return run_client([client(name), *command], environ=environ, folder=cwd or self.folder, status=status).stdout
 
     def package(self, name: str, version: str = "1.0.0", files: Mapping[str, str] | None = None, **fields: Any) -> Path:
         """Make a package that can be published, and return its folder."""

@@ -18,7 +18,12 @@ class Terminal:
     def __init__(self, bench: NodeBench, name: str, *command: str) -> None:
         self._master, end = pty.openpty()
         self._process = subprocess.Popen(
-            [str(client(name)), *command], env=bench.environ, cwd=bench.folder, stdin=end, stdout=end, stderr=end
+            [str(client(name)), *command],
+            env=bench.environ_of(name),
+            cwd=bench.folder,
+            stdin=end,
+            stdout=end,
+            stderr=end,
         )
         os.close(end)
         self.output = ""

@@ -126,7 +126,7 @@ def verb_of_put(request: Request, revision: str) -> str:
     """
     The verb of a PUT of a package's document, from the request's head; ``revision`` is the one in its address.
 
-    npm 9 to 11, pnpm 12 and bun send their command in a header. The other clients put a revision into the address
+    npm 9 to 12, pnpm 12 and bun send their command in a header. The other clients put a revision into the address
     whenever they write a document back.
     """
     command = (request.header(b"npm-command") or b"").decode("latin-1").strip().lower()

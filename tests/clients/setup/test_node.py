@@ -18,6 +18,7 @@ REPOSITORY = "main/node"
 TOOLS = {
     "npm-9": ("npm", ("npm", "publish"), ("npm", "install")),
     "npm-11": ("npm", ("npm", "publish"), ("npm", "install")),
+    "npm-12": ("npm", ("npm", "publish"), ("npm", "install")),
     "pnpm": ("pnpm", ("pnpm", "publish", "--no-git-checks"), ("pnpm", "add")),
     "pnpm-12": ("pnpm", ("pnpm", "publish", "--no-git-checks"), ("pnpm", "add")),
     "yarn-1": ("yarn", ("yarn", "publish", "--non-interactive"), ("yarn", "add")),
