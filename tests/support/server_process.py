@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from io import StringIO
 from pathlib import Path
 
 from tests.support import server_databases
@@ -60,7 +61,7 @@ class ServerProcess:
         patches: Sequence[str] = (),
         on_line: Callable[[str], object] = str,
     ) -> None:
-        self.output = ""
+        self._written = StringIO()  # to append to a text of many MB would copy it for each line
         self._on_line = on_line
         self.folder = folder
         self.storages = folder / "data" / "storages"
@@ -94,6 +95,10 @@ class ServerProcess:
             self.kill()
             raise AssertionError(f"the server announced no address:\n{self.output}")
         return found[1]
+
+    @property
+    def output(self) -> str:
+        return self._written.getvalue()
 
     @property
     def url(self) -> str:
@@ -146,7 +151,7 @@ class ServerProcess:
         with self._process.stdout as lines:
             for line in lines:
                 with self._grown:
-                    self.output += line
+                    self._written.write(line)
                     self._on_line(line)
                     self._grown.notify_all()
                 if ADDRESS.search(line):
