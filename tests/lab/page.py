@@ -91,8 +91,10 @@ LOADS: Final = """
 ABOUT_LOADS: Final = (
     "`bin/faults --load` on {date}, {machine}. Each load has a server of its own with two workers and SQLite. "
     "Others are a client that reads an index and searches, one request after the other, before the load and beside "
-    "it; a search first follows what was published before it. Memory is that of all processes together. Steps are one "
-    "after the other, and what the last hundred take of the processors is compared with what the first hundred took."
+    "it; a search first follows what was published before it. The load, its clients and the others share the "
+    "processors: who was alone takes turns beside it, and waits for some milliseconds. Memory is that of all processes "
+    "together. Steps are one after the other, and what the last hundred take of the processors is compared with what "
+    "the first hundred took."
 )
 
 
