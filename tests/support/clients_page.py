@@ -64,6 +64,8 @@ PROGRAMS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
         "uv": {"uv": ""},
         "twine": {"twine-6.1": "", "twine": ""},
         "poetry": {"poetry": ""},
+        "pdm": {"pdm": ""},
+        "pipenv": {"pipenv": ""},
         "hatch": {"hatch": ""},
         "flit": {"flit": ""},
     },

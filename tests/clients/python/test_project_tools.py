@@ -1,4 +1,4 @@
-"""poetry, flit and hatch: project tools that build and publish."""
+"""poetry, pdm, pipenv, flit and hatch: tools of projects, which lock, build and publish."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import pytest
 
 from tests.support.client_programs import client
 from tests.support.python_index import PASSWORD, USER, PythonBench, PythonIndex
+
+QUIET = {"PDM_CHECK_UPDATE": "0", "PDM_NON_INTERACTIVE": "1"}
 
 
 @pytest.mark.shows("publish", "lock", "install", by=("poetry",))
@@ -41,6 +43,41 @@ def test_poetry_prints_why_other_content_is_refused(index: PythonIndex, bench: P
     bench.run(poetry, "build", "--clean", cwd=project)
     assert "File already exists" in bench.run(poetry, "publish", "-r", "here", cwd=project, status=1)
     bench.run(poetry, "publish", "--skip-existing", "-r", "here", cwd=project)
+
+
+@pytest.mark.shows("publish", "lock", "install", by=("pdm",))
+def test_pdm_publishes_and_locks(index: PythonIndex, bench: PythonBench) -> None:
+    pdm, folder = client("pdm"), bench.folder / "pdm"
+    (folder / "dist").mkdir(parents=True)
+    wheel = bench.wheel("pdm-published", "1.0")
+    wheel.rename(folder / "dist" / wheel.name)
+    project = '[project]\nname = "app"\nversion = "1.0"\nrequires-python = ">=3.11"\ndependencies = ["pdm-published"]\n'
+    source = f'[[tool.pdm.source]]\nname = "pypi"\nurl = "{index.simple}"\nverify_ssl = true\n'
+    (folder / "pyproject.toml").write_text(f"{project}{source}[tool.pdm]\ndistribution = false\n")
+    publish = (pdm, "publish", "--no-build", "-r", index.legacy, "-u", USER)
+    assert "401" in bench.run(*publish, "-P", "wrong", cwd=folder, status=1, **QUIET)
+    bench.run(*publish, "-P", PASSWORD, cwd=folder, **QUIET)
+    assert index.files("pdm-published") == [wheel.name]
+    bench.run(pdm, "lock", cwd=folder, **QUIET)
+    assert f'{{file = "{wheel.name}", hash = "sha256:' in (folder / "pdm.lock").read_text()
+    bench.run(pdm, "sync", cwd=folder, **QUIET)
+    assert "pdm-published" in bench.run(pdm, "list", "--freeze", cwd=folder, **QUIET)
+
+
+@pytest.mark.shows("lock", "install", by=("pipenv",))
+def test_pipenv_locks_and_installs(index: PythonIndex, bench: PythonBench) -> None:
+    pipenv, folder = client("pipenv"), bench.folder / "pipenv"
+    folder.mkdir()
+    index.publish("pipenv-wanted", "1.0")
+    source = f'[[source]]\nname = "here"\nurl = "{index.simple}"\nverify_ssl = true\n'
+    (folder / "Pipfile").write_text(f'{source}[packages]\npipenv-wanted = "*"\n')
+    settings = {"PIPENV_VENV_IN_PROJECT": "1", "PIPENV_NOSPIN": "1", "PIPENV_IGNORE_VIRTUALENVS": "1"}
+    bench.run(pipenv, "lock", cwd=folder, **settings)
+    assert '"pipenv-wanted"' in (folder / "Pipfile.lock").read_text()
+    bench.run(pipenv, "sync", cwd=folder, **settings)
+    assert "pipenv_wanted" in bench.run(
+        pipenv, "run", "python", "-c", "import pipenv_wanted as p; print(p.__name__)", cwd=folder, **settings
+    )
 
 
 @pytest.mark.shows("publish", by=("flit",))
