@@ -86,7 +86,7 @@ PROGRAMS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
         "Ivy": {"ivy": "ivy"},
         "coursier": {"coursier": "interface"},
     },
-    "Ruby gems": {"gem and Bundler": {"debian": "3.3 with 2.3", "newer": "3.6 with 2.6"}},
+    "Ruby gems": {"gem and Bundler": {"debian": "3.3 with 2.3", "newer": "4.0"}},
     "conda": {
         "rattler (of pixi)": {"rattler": ""},
         "anaconda-client": {"anaconda": ""},

@@ -14,7 +14,7 @@ from tests.support.timeouts import TIMEOUT_S
 
 DEBIAN, NEWER = "debian", "newer"
 TOOLS = (DEBIAN, NEWER)
-NEWER_LIBRARY = CLIENTS / "rubygems-3.6" / "stdlib"  # RubyGems and Bundler
+NEWER_LIBRARY = CLIENTS / "rubygems-4" / "stdlib"  # RubyGems and Bundler
 
 GEMSPEC = """\
 Gem::Specification.new do |s|

@@ -11,7 +11,7 @@ from tests.support.client_programs import CLIENTS, ROOT, client, client_environm
 PROGRAMS = {"build": "pyproject-build", "devpi": "devpi-server", "moto": "moto_server", "pypiserver": "pypi-server"}
 COLLECTIONS = {
     "java",
-    "rubygems-3.6",
+    "rubygems-4",
     "axe-core",
     "rattler",
     "standard-webhooks",
