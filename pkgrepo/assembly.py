@@ -52,7 +52,15 @@ from pkgrepo.management.metrics.exposition import (
 from pkgrepo.management.metrics.server import ServerMetrics
 from pkgrepo.mirroring.mirrors import Mirrors
 from pkgrepo.mirroring.schedule import MirrorSchedule
-from pkgrepo.process.resources import CACHE_PART, PAGES_PART, SMALL_PAGES, share_one_pool, usable_memory
+from pkgrepo.process.resources import (
+    CACHE_PART,
+    PAGES_PART,
+    RETURN_S,
+    SMALL_PAGES,
+    return_freed_memory,
+    share_one_pool,
+    usable_memory,
+)
 from pkgrepo.process.workers.master import METRICS
 from pkgrepo.process.workers.peers import Peers
 from pkgrepo.repositories.advisories.refresh import AdvisoryRefresh, RefreshSchedule
@@ -182,6 +190,7 @@ class Assembly:
             self._proxies.rule_matches,
             *flushers(identification, reactor),
             lag,
+            PeriodicTask(self._return_memory, reactor, every_s=RETURN_S, what="giving memory back"),
             UsedFormats(core.formats, core.registry, core.pools.cpu, reactor),
             *([] if core.relay is None else [core.relay]),
             exclusive,
@@ -191,6 +200,9 @@ class Assembly:
         await core.follower.mark_open(joining=not first)
         self._running.startService()
         return password
+
+    async def _return_memory(self) -> None:
+        await self.core.pools.disk(return_freed_memory)
 
     def _begin_formats(self, services: Services, exclusive: ExclusiveServices, reads: CachedReads) -> None:
         """Start what formats run, of those that are loaded now, and of others when they are."""

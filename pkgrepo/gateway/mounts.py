@@ -18,7 +18,7 @@ from attrs import Factory, define, evolve, frozen
 from twisted.web.resource import IResource
 
 from pkgrepo.auth.permissions.format_rights import has_images
-from pkgrepo.auth.permissions.rules import NO_REPOSITORY, make_placeholder
+from pkgrepo.auth.permissions.rules import NO_REPOSITORY
 from pkgrepo.concurrency.late import Late
 from pkgrepo.concurrency.lru import Lru
 from pkgrepo.errors import Invalid, PkgrepoError
@@ -30,6 +30,7 @@ from pkgrepo.http.answering.prepared import PreparedResponse
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Refusal
 from pkgrepo.model import ANONYMOUS, Identity, Repository
+from pkgrepo.model.repositories import make_placeholder
 from pkgrepo.repositories.past import read_moment, view_of
 from pkgrepo.untrusted.text import decode_parts
 

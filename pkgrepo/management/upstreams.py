@@ -21,7 +21,8 @@ from pkgrepo.management.api.schema import Body, Record, Word
 from pkgrepo.management.jobs.maintenance import STILL_RUNNING, WAIT, run_job
 from pkgrepo.management.repositories.routes import state_of
 from pkgrepo.management.repositories.stored import pointing_into, storable, validated
-from pkgrepo.model import Repository, RepositoryType, UpstreamHealth, Visibility
+from pkgrepo.model import Repository, RepositoryType, UpstreamHealth
+from pkgrepo.model.repositories import make_placeholder
 from pkgrepo.model.structs import meaning
 from pkgrepo.proxy.address_remarks import remarks_on
 from pkgrepo.proxy.checks import check_routes
@@ -244,25 +245,8 @@ async def _tried(call: Call, format_: Format, config: dict[str, Any], before: Re
         fixed = await storable(call, fixed, before)
     if before is not None:
         return evolve(before, id=UNSAVED, config=fixed, settings=settings)
-    return Repository(
-        id=UNSAVED,
-        uid="",
-        storage_id=0,
-        storage_name="",
-        name="",
-        format=format_.name,
-        type=RepositoryType.PROXY,
-        visibility=Visibility.PRIVATE,
-        active=True,
-        description="",
-        config=fixed,
-        settings=settings,
-        serial=0,
-        bytes_used=0,
-        package_count=0,
-        created_at=from_ms(call.now_ms),
-        updated_at=from_ms(call.now_ms),
-    )
+    made = make_placeholder(UNSAVED, "", "", format_.name)
+    return evolve(made, type=RepositoryType.PROXY, config=fixed, settings=settings)
 
 
 async def _checked(call: Call, repository: Repository) -> UpstreamCheck:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from attrs import evolve, field, frozen
 
 from pkgrepo.model.users import SubjectKind
 
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
 NAME: Final = "[A-Za-z0-9][A-Za-z0-9._-]{0,63}"  # of a storage, and of a repository: a regular expression
 
 
@@ -190,6 +191,29 @@ class Repository:
     def is_private(self) -> bool:
         """Whether some people may not read it, or not without credentials."""
         return self.visibility is not Visibility.PUBLIC or self.auth_enabled
+
+
+def make_placeholder(repository_id: int, storage: str, name: str, format: str = "") -> Repository:
+    """A private, active, empty hosted repository that is not stored, with these names; stored ids are at least 1."""
+    return Repository(
+        id=repository_id,
+        uid="",
+        storage_id=repository_id,
+        storage_name=storage,
+        name=name,
+        format=format,
+        type=RepositoryType.HOSTED,
+        visibility=Visibility.PRIVATE,
+        active=True,
+        description="",
+        config={},
+        settings={},
+        serial=0,
+        bytes_used=0,
+        package_count=0,
+        created_at=_EPOCH,
+        updated_at=_EPOCH,
+    )
 
 
 class ProjectRole(StrEnum):

@@ -32,7 +32,6 @@ otherwise. Writing always needs credentials.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from attrs import Factory, frozen
@@ -74,8 +73,6 @@ ROLES: Mapping[ProjectRole, frozenset[Action]] = {
 }
 
 Owners = Callable[[], Iterable[Project]]  # the projects that own what is asked about
-
-_EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 @frozen
@@ -237,26 +234,3 @@ def _role_allows(standing: Standing, action: Action, repository: Repository, own
         return False
     roles = (standing.roles.get(project.id) for project in owners())
     return any(role is not None and role_allows(role, action, repository) for role in roles)
-
-
-def make_placeholder(repository_id: int, storage: str, name: str, format: str = "") -> Repository:
-    """A private, active, empty repository with these names. Ids in the catalog are at least 1."""
-    return Repository(
-        id=repository_id,
-        uid="",
-        storage_id=repository_id,
-        storage_name=storage,
-        name=name,
-        format=format,
-        type=RepositoryType.HOSTED,
-        visibility=Visibility.PRIVATE,
-        active=True,
-        description="",
-        config={},
-        settings={},
-        serial=0,
-        bytes_used=0,
-        package_count=0,
-        created_at=_EPOCH,
-        updated_at=_EPOCH,
-    )

@@ -18,6 +18,7 @@ from attrs import evolve, frozen
 from pkgrepo.interfaces import Reader
 from pkgrepo.model import Repository, RepositoryType, Visibility
 from pkgrepo.model.advisories import MalwareNames
+from pkgrepo.model.repositories import make_placeholder
 from pkgrepo.proxy.configuration import routes_of
 from pkgrepo.proxy.format import Proxied
 from pkgrepo.proxy.incidents.shapes import Incident
@@ -39,7 +40,6 @@ from .player import Holding, Played, Player, Span
 
 KIND: Final = "drill"  # of the job
 _STAND_IN: Final = "drill"  # the storage of the proxy that stands for any other
-_EPOCH: Final = from_ms(0)
 
 
 @frozen
@@ -68,25 +68,8 @@ def stand_in(format_: StoredFormat, policy: StoredPolicy, rules: Sequence[Policy
     if rules is not None:
         given = [msgspec.to_builtins(each) for each in rules]
         policy = evolve(policy, rules=given, blocks=(), freezes=(), rulings={})
-    repository = Repository(
-        id=0,
-        uid="",
-        storage_id=0,
-        storage_name=_STAND_IN,
-        name=format_.name,
-        format=format_.name,
-        type=RepositoryType.PROXY,
-        visibility=Visibility.PUBLIC,
-        active=True,
-        description="",
-        config={},
-        settings={},
-        serial=0,
-        bytes_used=0,
-        package_count=0,
-        created_at=_EPOCH,
-        updated_at=_EPOCH,
-    )
+    made = make_placeholder(0, _STAND_IN, format_.name, format_.name)
+    repository = evolve(made, type=RepositoryType.PROXY, visibility=Visibility.PUBLIC)
     return Seat(FlatMember(repository, (), _rules_for(policy, repository, (), format_)), made=True)
 
 

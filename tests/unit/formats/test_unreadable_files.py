@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from pkgrepo.auth.permissions.rules import make_placeholder
 from pkgrepo.formats.conda.format import conda
 from pkgrepo.formats.conda.proxied.restoring import make_release as conda_release
 from pkgrepo.formats.maven.format import maven
@@ -20,6 +19,7 @@ from pkgrepo.formats.python.index.pages import JSON_PAGE
 from pkgrepo.formats.python.proxied.upstream import make_release as python_release
 from pkgrepo.formats.rubygems.format import ruby
 from pkgrepo.formats.rubygems.proxied.upstream import make_release as gem_release
+from pkgrepo.model.repositories import make_placeholder
 from pkgrepo.proxy.parts.values import Entry, FileSource
 from pkgrepo.proxy.remote_files import RemoteFile
 from pkgrepo.repositories.clock import from_ms

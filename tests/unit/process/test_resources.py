@@ -178,6 +178,39 @@ def test_threads_share_one_pool_of_memory() -> None:
     assert pools("usual") > 1
 
 
+RETURNED = """
+import threading
+from pathlib import Path
+
+from pkgrepo.process.resources import keep_freed_buffers, return_freed_memory
+
+
+def mib():
+    (line,) = [each for each in Path("/proc/self/status").read_text().splitlines() if each.startswith("RssAnon")]
+    return int(line.split()[1]) // 1024
+
+
+def work():
+    held = [bytes(8000) for _ in range(8000)]
+    last.append(bytes(8000))  # behind them, so that the pool of the thread does not end before it
+
+
+keep_freed_buffers()
+last = []
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+before = mib()
+assert return_freed_memory()
+print(before - mib())
+"""
+
+
+def test_freed_memory_is_given_back() -> None:
+    done = subprocess.run([sys.executable, "-c", RETURNED], capture_output=True, text=True, timeout=60, check=True)
+    assert int(done.stdout) > 50
+
+
 SOURCES = """
 import linecache
 import sys

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from pkgrepo.auth.permissions.rules import make_placeholder
 from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.model.repositories import make_placeholder
 from pkgrepo.proxy.configuration import (
     DEFAULT_NEGATIVE_TTL_S,
     DEFAULT_TTL_S,

@@ -5,8 +5,8 @@ import base64
 import pytest
 from attrs import evolve
 
-from pkgrepo.auth.permissions.rules import make_placeholder
 from pkgrepo.errors import Invalid, UpstreamFailed
+from pkgrepo.model.repositories import make_placeholder
 from pkgrepo.proxy.configuration import proxy_config_of
 from pkgrepo.proxy.definitions import authorization_of, mask_credentials, seal_credentials
 from pkgrepo.storage.secret_box import SecretBox

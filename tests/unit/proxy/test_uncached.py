@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from pkgrepo.auth.permissions.rules import make_placeholder
 from pkgrepo.model import Repository, RepositoryType, Visibility
+from pkgrepo.model.repositories import make_placeholder
 from pkgrepo.proxy.resolving.flat_members import FlatMember
 from pkgrepo.proxy.uncached import passes_searches
 

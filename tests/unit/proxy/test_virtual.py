@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from pkgrepo.auth.permissions.rules import make_placeholder
 from pkgrepo.errors import Conflict, Invalid, ReadOnly
 from pkgrepo.model import SYSTEM, Repository, RepositoryType, Visibility
+from pkgrepo.model.repositories import make_placeholder
 from pkgrepo.proxy.definitions import add_repository, configure_repository, remove_repository, shown_config
 from pkgrepo.proxy.virtual import MOST_LEVELS, check_no_member, check_publishes, exposure_warnings, publish_target
 from pkgrepo.repositories.companions import Companions

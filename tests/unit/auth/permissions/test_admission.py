@@ -12,9 +12,9 @@ from attrs import evolve
 import pkgrepo
 from pkgrepo.auth.permissions import admission
 from pkgrepo.auth.permissions.admission import Road, admit_server, join
-from pkgrepo.auth.permissions.rules import make_placeholder
 from pkgrepo.model import Actor
 from pkgrepo.model.admission import Admitted, path_name
+from pkgrepo.model.repositories import make_placeholder
 
 SOURCES = Path(pkgrepo.__file__).parent
 ROOMS = ("formats", "gateway", "importing", "management", "mirroring", "proxy", "replication", "repositories")

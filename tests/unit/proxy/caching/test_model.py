@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from twisted.internet.defer import Deferred
 
-from pkgrepo.auth.permissions.rules import make_placeholder
 from pkgrepo.errors import NotFound, PkgrepoError, RepositoryInactive, UpstreamDenied, UpstreamFailed
 from pkgrepo.model import SYSTEM, Repository, RepositoryType
+from pkgrepo.model.repositories import make_placeholder
 from pkgrepo.proxy.caching.revalidation import Cached, Current, Kept, Outcome, Revalidation
 from pkgrepo.proxy.caching.states import KeptState, NegativeCache
 from pkgrepo.proxy.purge import Selection

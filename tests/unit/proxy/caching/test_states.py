@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from pkgrepo.auth.permissions.rules import make_placeholder
 from pkgrepo.errors import StorageFull, UpstreamDenied, UpstreamFailed
 from pkgrepo.model import Repository, RepositoryType
+from pkgrepo.model.repositories import make_placeholder
 from pkgrepo.proxy.caching.states import KeptState, fresh_until_ms, state_of
 from pkgrepo.proxy.schema import ProxyConfig
 from pkgrepo.repositories.configuration import Configurations

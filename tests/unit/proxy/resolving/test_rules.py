@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pkgrepo.auth.permissions.rules import make_placeholder
 from pkgrepo.model import Repository
+from pkgrepo.model.repositories import make_placeholder
 from pkgrepo.proxy.trace import NameReserved
 from pkgrepo.repositories.policy.conditions import Placed
 from pkgrepo.repositories.policy.refusals import RuleRefused, TooYoung, refusal

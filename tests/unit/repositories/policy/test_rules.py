@@ -4,12 +4,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from pkgrepo.auth.permissions.rules import make_placeholder
 from pkgrepo.errors import Invalid
 from pkgrepo.formats.container.format import container
 from pkgrepo.formats.npm.format import npm
 from pkgrepo.formats.python.format import python
 from pkgrepo.model.advisories import Advisory
+from pkgrepo.model.repositories import make_placeholder
 from pkgrepo.repositories.policy.conditions import DAY_MS, SERVER, Facts, LaterRule, Placed
 from pkgrepo.repositories.policy.effective import CompanionRules
 from pkgrepo.repositories.policy.facts import order_of

@@ -3,9 +3,9 @@
 import io
 from types import SimpleNamespace
 
-from pkgrepo.auth.permissions.rules import make_placeholder
 from pkgrepo.formats.conda.format import conda
 from pkgrepo.formats.conda.proxied.members import STEP_MS, Hidden, Selection, find_hidden
+from pkgrepo.model.repositories import make_placeholder
 from pkgrepo.proxy.configuration import Rules
 from pkgrepo.proxy.parts.file import PartsFile, write_parts
 from pkgrepo.proxy.parts.values import Entry, Normalised, section_of

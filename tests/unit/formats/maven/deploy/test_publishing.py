@@ -2,7 +2,6 @@
 
 import pytest
 
-from pkgrepo.auth.permissions.rules import make_placeholder
 from pkgrepo.formats.maven.configuration import PushRules
 from pkgrepo.formats.maven.deploy.parts import one_of_each, split_parts
 from pkgrepo.formats.maven.deploy.publishing import find_problems
@@ -11,6 +10,7 @@ from pkgrepo.formats.maven.push_rules import PushPermit
 from pkgrepo.http.responses import Refusal
 from pkgrepo.model import BlobInfo, NewFile
 from pkgrepo.model.deployments import StagedFile
+from pkgrepo.model.repositories import make_placeholder
 from pkgrepo.storage.catalog.blobs import blobs
 from pkgrepo.storage.catalog.packages import files
 from tests.support.admission import admitted

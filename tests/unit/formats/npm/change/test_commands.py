@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from pkgrepo.auth.permissions.rules import make_placeholder
 from pkgrepo.formats.npm import semver
 from pkgrepo.formats.npm.change import commands
 from pkgrepo.formats.npm.change.document_change import DocumentChange
@@ -23,6 +22,7 @@ from pkgrepo.formats.npm.paths import tarball_path
 from pkgrepo.gateway.services import Context
 from pkgrepo.interfaces import Transaction, Value
 from pkgrepo.model import Actor, BlobInfo, NewFile, Repository, VersionState
+from pkgrepo.model.repositories import make_placeholder
 from pkgrepo.repositories.publish.package_changes import set_version_state
 from pkgrepo.repositories.publish.releases import Release, publish_release
 from pkgrepo.repositories.publish.splicing import BASE
