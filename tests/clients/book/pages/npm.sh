@@ -8,3 +8,4 @@ cd widget
 cd ../other
 #: block
 test -f node_modules/widget/index.js
+#: not run: there is no other server; a test of host names runs npm 12 with a lock file of one
