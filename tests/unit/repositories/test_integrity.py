@@ -73,16 +73,17 @@ async def test_the_end_waits_until_the_bytes_were_compared(world: RepositoryServ
 async def test_damaged_bytes_are_never_whole(world: RepositoryServices) -> None:
     reads = Reads(world, (await add_blob(world, BODY)).locator)
     reads.damage()
-    gate = reads.gate()
-    for _ in range(2):
-        with pytest.raises(BlobMissing):
-            await gate.wait()
-        assert gate.available(10) == 9
+    with closing(reads.gate()) as gate:
+        for _ in range(2):
+            with pytest.raises(BlobMissing):
+                await gate.wait()
+            assert gate.available(10) == 9
     assert {(sha256, locator) for sha256, locator, _ in reads.told} == {(reads.locator[3:67], reads.locator)}
     assert "its bytes have the digest" in reads.told[0][2]
     with pytest.raises(BlobMissing):
         await reads.check()
-    assert reads.gate() is not None
+    with closing(reads.gate()) as gate, pytest.raises(BlobMissing):
+        await gate.wait()
 
 
 async def test_what_was_read_is_compared_at_once_and_a_part_of_it_by_the_file(world: RepositoryServices) -> None:
