@@ -44,7 +44,7 @@ async def make(url: str) -> Any:
 def end_connections(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity"  # waits until they have ended
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
 
