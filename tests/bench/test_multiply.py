@@ -85,7 +85,7 @@ def plain(row: Mapping[str, Any], digest: bytes) -> Mapping[str, Any]:
 def test_a_copy_has_the_rows_of_a_published_release(urls: tuple[str, str]) -> None:
     copied, published = urls
     expected = rows_of(published, f"filler-{COPY}")
-    assert set(expected) == {"package", "package_about", "version", "file", "event", "fragment", "blob"}
+    assert set(expected) == {"package", "version", "file", "event", "fragment", "blob"}
     found = rows_of(copied, f"filler-{COPY}")
     assert found == expected
 

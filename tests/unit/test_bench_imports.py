@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PINS = Path(__file__).with_name("requirements.txt")
+PINS = ROOT / "tests" / "bench" / "requirements.txt"
 # Imports the command, and refuses what neither Python nor this checkout nor the pins have.
 SCRIPT = """
 import sys
