@@ -202,7 +202,7 @@ class Assembly:
         return password
 
     async def _return_memory(self) -> None:
-        await self.core.pools.disk(return_freed_memory)
+        await self.core.pools.cpu(return_freed_memory)
 
     def _begin_formats(self, services: Services, exclusive: ExclusiveServices, reads: CachedReads) -> None:
         """Start what formats run, of those that are loaded now, and of others when they are."""
