@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -65,7 +66,7 @@ async def test_tags_are_listed_with_their_manifests(registry: Registry) -> None:
     assert (found["amd64"]["size"], found["amd64"]["files"]) == (size_of(ONE), 3)
     assert found["v1"]["platforms"] is None
     assert (found["v1"]["statements"], found["v1"]["signed_by"], found["v1"]["pulled_on"]) == ([], [], None)
-    times = [each["published_at"] for each in listed["items"]]
+    times = [datetime.fromisoformat(each["published_at"]) for each in listed["items"]]
     assert times == sorted(times, reverse=True)
     paged: list[str] = []
     after = ""
