@@ -20,6 +20,7 @@ from pkgrepo.config import Config
 from tests.support import server_process
 from tests.support.added_formats import add_formats
 from tests.support.delayed_catalog import delay_catalogs
+from tests.support.failures_at_once import FailuresAtOnce
 from tests.support.inprocess_server import RunningServer, assert_reactor_rests, no_failures, server_config, watched
 from tests.support.postgresql import PostgresServer, postgresql_server, replica_of
 from tests.support.postgresql_catalogs import Databases
@@ -86,6 +87,12 @@ def pytest_configure(config: pytest.Config) -> None:
         bucket = servers.enter_context(s3_server())
         use_s3(bucket.endpoint, bucket.objects)
         server_process.PATCHES.extend(("s3", bucket.endpoint))
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Tell failures at once; the reporter of the terminal is there from now on."""
+    if terminal := session.config.pluginmanager.get_plugin("terminalreporter"):
+        session.config.pluginmanager.register(FailuresAtOnce(terminal))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
