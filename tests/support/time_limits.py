@@ -1,13 +1,15 @@
 """
-Ends tests at their time limit also while they wait in the reactor.
+Ends tests at their time limit also while they wait in the reactor, and code that holds the reactor up.
 
 pytest-timeout raises in the code that runs when the time is over. While a test waits for a Deferred, that is the
-reactor, which logs what is raised and goes on: the test would wait for ever.
+reactor, which logs what is raised and goes on: the test would wait for ever. pytest-twisted runs the tests themselves
+in the reactor, too: one that is stopped in there without an end would hold up all that run after it.
 """
 
 from __future__ import annotations
 
 import signal
+import sys
 from typing import Any
 
 import greenlet
@@ -38,7 +40,26 @@ def _fail_where_it_waits(item: pytest.Item, settings: Any) -> None:
     except pytest.fail.Exception as failed:
         if not _waiting or greenlet.getcurrent() is _waiting[-1]:
             raise
-        _waiting[-1].throw(failed)  # the reactor goes on from here at the next wait
+        waits = _waiting[-1]
+        if _is_idle():
+            waits.throw(failed)  # the reactor goes on from here at the next wait
+            return
+        # What runs in the reactor ends here. That ends the test, if it is the test's; otherwise the test still waits.
+        pytest_twisted._instances.reactor.callLater(0, _end, waits, failed)
+        raise
+
+
+def _is_idle() -> bool:
+    """Whether the signal came while the reactor waits for events."""
+    frame = sys._getframe()
+    while frame.f_back and frame.f_globals["__name__"] in (__name__, pytest_timeout.__name__):
+        frame = frame.f_back
+    return frame.f_code.co_name in ("doPoll", "doSelect")
+
+
+def _end(waits: greenlet.greenlet, failed: BaseException) -> None:
+    if waits in _waiting:
+        waits.throw(failed)
 
 
 def _wait_for(result: Deferred[Any]) -> Any:

@@ -9,6 +9,8 @@ from tests.support.server_process import ROOT
 from tests.support.timeouts import TIMEOUT_S
 
 TESTS = """
+import threading
+
 import pytest
 import pytest_twisted
 from twisted.internet import reactor
@@ -36,6 +38,26 @@ async def test_next():
     await deferLater(reactor, 0, str)
 
 @pytest.mark.timeout(1)
+def test_holds_the_reactor_up():
+    threading.Event().wait()
+
+@pytest.mark.timeout(1)
+@pytest_twisted.ensureDeferred
+async def test_holds_it_up_later():
+    await deferLater(reactor, 0, str)
+    threading.Event().wait()
+
+@pytest.mark.timeout(1)
+@pytest_twisted.ensureDeferred
+async def test_a_callback_does():
+    reactor.callLater(0, threading.Event().wait)
+    await Deferred()
+
+@pytest.mark.timeout(1)
+def test_as_usual():
+    pass
+
+@pytest.mark.timeout(1)
 def test_at_the_end(stuck):
     pass
 
@@ -46,7 +68,7 @@ async def test_last():
 """
 
 
-def test_a_test_that_waits_in_the_reactor_ends_at_its_time_limit_and_the_next_ones_run(tmp_path: Path) -> None:
+def test_a_test_that_waits_or_holds_the_reactor_up_ends_at_its_time_limit_and_the_next_ones_run(tmp_path: Path) -> None:
     (tmp_path / "test_waits.py").write_text(TESTS)
     result = subprocess.run(
         [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", "--rootdir", tmp_path, tmp_path],
@@ -60,5 +82,8 @@ def test_a_test_that_waits_in_the_reactor_ends_at_its_time_limit_and_the_next_on
     summary = result.stdout.partition("short test summary info")[2]
     assert "FAILED test_waits.py::test_waits - Failed: Timeout (>1.0s)" in summary, result.stdout
     assert "PASSED test_waits.py::test_next" in summary, result.stdout
+    for name in ("test_holds_the_reactor_up", "test_holds_it_up_later", "test_a_callback_does"):
+        assert f"FAILED test_waits.py::{name} - Failed: Timeout (>1.0s)" in summary, result.stdout
+    assert "PASSED test_waits.py::test_as_usual" in summary, result.stdout
     assert "ERROR test_waits.py::test_at_the_end - Failed: Timeout (>1.0s)" in summary, result.stdout
     assert "FAILED test_waits.py::test_last - RuntimeError: the reactor was stopped" in summary, result.stdout
