@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import signal
 import sys
+import threading
+import traceback
 from typing import Any
 
 import greenlet
@@ -35,6 +37,7 @@ _fail = pytest_timeout.timeout_sigalrm
 def _fail_where_it_waits(item: pytest.Item, settings: Any) -> None:
     """Handle the signal of the time limit; the same limit begins for what the test's fixtures do at the end."""
     signal.setitimer(signal.ITIMER_REAL, settings.timeout)
+    item.add_report_section("call", "what other threads did at the time limit", _other_threads())
     try:
         _fail(item, settings)
     except pytest.fail.Exception as failed:
@@ -47,6 +50,12 @@ def _fail_where_it_waits(item: pytest.Item, settings: Any) -> None:
         # What runs in the reactor ends here. That ends the test, if it is the test's; otherwise the test still waits.
         pytest_twisted._instances.reactor.callLater(0, _end, waits, failed)
         raise
+
+
+def _other_threads() -> str:
+    names = {each.ident: each.name for each in threading.enumerate() if each is not threading.current_thread()}
+    found = ((names[ident], frame) for ident, frame in sys._current_frames().items() if ident in names)
+    return "\n".join(f"{name}:\n{''.join(traceback.format_stack(frame))}" for name, frame in found)
 
 
 def _is_idle() -> bool:

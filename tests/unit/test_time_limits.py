@@ -39,6 +39,7 @@ async def test_next():
 
 @pytest.mark.timeout(1)
 def test_holds_the_reactor_up():
+    threading.Thread(target=threading.Event().wait, name="beside it", daemon=True).start()
     threading.Event().wait()
 
 @pytest.mark.timeout(1)
@@ -85,5 +86,7 @@ def test_a_test_that_waits_or_holds_the_reactor_up_ends_at_its_time_limit_and_th
     for name in ("test_holds_the_reactor_up", "test_holds_it_up_later", "test_a_callback_does"):
         assert f"FAILED test_waits.py::{name} - Failed: Timeout (>1.0s)" in summary, result.stdout
     assert "PASSED test_waits.py::test_as_usual" in summary, result.stdout
+    assert "what other threads did at the time limit" in result.stdout
+    assert "\nbeside it:\n" in result.stdout
     assert "ERROR test_waits.py::test_at_the_end - Failed: Timeout (>1.0s)" in summary, result.stdout
     assert "FAILED test_waits.py::test_last - RuntimeError: the reactor was stopped" in summary, result.stdout
