@@ -4,14 +4,20 @@ Ends tests at their time limit also while they wait in the reactor, and code tha
 pytest-timeout raises in the code that runs when the time is over. While a test waits for a Deferred, that is the
 reactor, which logs what is raised and goes on: the test would wait for ever. pytest-twisted runs the tests themselves
 in the reactor, too: one that is stopped in there without an end would hold up all that run after it.
+
+A process whose second test reaches its limit has something that holds up its tests, such as a server or threads that
+they share. Where several processes run tests, it ends, and another one runs the tests that it had left.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
 import traceback
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import greenlet
@@ -21,7 +27,16 @@ import pytest_twisted
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-_waiting: list[greenlet.greenlet] = []  # at most one: that of pytest, while the reactor has the thread
+
+class _Wait:
+    """pytest's greenlet waits for a result, while the reactor has the thread."""
+
+    def __init__(self) -> None:
+        self.waits = greenlet.getcurrent()
+
+
+_waiting: list[_Wait] = []  # at most one
+_late: set[str] = set()  # tests of this process that reached their limits
 
 
 def limit_waits() -> None:
@@ -37,19 +52,40 @@ _fail = pytest_timeout.timeout_sigalrm
 def _fail_where_it_waits(item: pytest.Item, settings: Any) -> None:
     """Handle the signal of the time limit; the same limit begins for what the test's fixtures do at the end."""
     signal.setitimer(signal.ITIMER_REAL, settings.timeout)
+    _late.add(item.nodeid)
+    if len(_late) > 1 and hasattr(item.config, "workerinput"):
+        _end_process(item)
     item.add_report_section("call", "what other threads did at the time limit", _other_threads())
     try:
         _fail(item, settings)
     except pytest.fail.Exception as failed:
-        if not _waiting or greenlet.getcurrent() is _waiting[-1]:
+        if not _waiting or greenlet.getcurrent() is _waiting[-1].waits:
             raise
-        waits = _waiting[-1]
+        wait = _waiting[-1]
         if _is_idle():
-            waits.throw(failed)  # the reactor goes on from here at the next wait
+            wait.waits.throw(failed)  # the reactor goes on from here at the next wait
             return
         # What runs in the reactor ends here. That ends the test, if it is the test's; otherwise the test still waits.
-        pytest_twisted._instances.reactor.callLater(0, _end, waits, failed)
+        pytest_twisted._instances.reactor.callLater(0, _end, wait, failed)
         raise
+
+
+def _end_process(item: pytest.Item) -> None:
+    """End this process and those that it started, and theirs, at once."""
+    with item.config.pluginmanager.get_plugin("capturemanager").global_and_fixture_disabled():
+        print(f"{item.nodeid} is the second test at its time limit in this process, which ends.", file=sys.stderr)
+        print("Here:", "".join(traceback.format_stack()), _other_threads(), sep="\n", file=sys.stderr, flush=True)
+    for each in _descendants(os.getpid()):
+        with suppress(ProcessLookupError):
+            os.kill(each, signal.SIGKILL)
+    os._exit(1)
+
+
+def _descendants(pid: int) -> list[int]:
+    """The processes that a process has started, and theirs; those whose parent has ended are not found."""
+    lists = [each.read_text() for each in Path(f"/proc/{pid}/task").glob("*/children")]
+    found = [int(each) for listed in lists for each in listed.split()]
+    return [*found, *(below for each in found for below in _descendants(each))]
 
 
 def _other_threads() -> str:
@@ -66,9 +102,9 @@ def _is_idle() -> bool:
     return frame.f_code.co_name in ("doPoll", "doSelect")
 
 
-def _end(waits: greenlet.greenlet, failed: BaseException) -> None:
-    if waits in _waiting:
-        waits.throw(failed)
+def _end(wait: _Wait, failed: BaseException) -> None:
+    if wait in _waiting:
+        wait.waits.throw(failed)
 
 
 def _wait_for(result: Deferred[Any]) -> Any:
@@ -84,7 +120,7 @@ def _wait_for(result: Deferred[Any]) -> Any:
     ended = False
     result.addCallbacks(fire, fire)
     if not found:
-        _waiting.append(current)
+        _waiting.append(_Wait())
         try:
             given = reactor.switch()
         finally:

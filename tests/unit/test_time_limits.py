@@ -69,17 +69,21 @@ async def test_last():
 """
 
 
-def test_a_test_that_waits_or_holds_the_reactor_up_ends_at_its_time_limit_and_the_next_ones_run(tmp_path: Path) -> None:
-    (tmp_path / "test_waits.py").write_text(TESTS)
-    result = subprocess.run(
-        [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", "--rootdir", tmp_path, tmp_path],
+def run_pytest(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", "--rootdir", folder, *options, folder],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-        cwd=tmp_path,
+        cwd=folder,
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
         check=False,
     )
+
+
+def test_a_test_that_waits_or_holds_the_reactor_up_ends_at_its_time_limit_and_the_next_ones_run(tmp_path: Path) -> None:
+    (tmp_path / "test_waits.py").write_text(TESTS)
+    result = run_pytest(tmp_path)
     summary = result.stdout.partition("short test summary info")[2]
     assert "FAILED test_waits.py::test_waits - Failed: Timeout (>1.0s)" in summary, result.stdout
     assert "PASSED test_waits.py::test_next" in summary, result.stdout
@@ -90,3 +94,48 @@ def test_a_test_that_waits_or_holds_the_reactor_up_ends_at_its_time_limit_and_th
     assert "\nbeside it:\n" in result.stdout
     assert "ERROR test_waits.py::test_at_the_end - Failed: Timeout (>1.0s)" in summary, result.stdout
     assert "FAILED test_waits.py::test_last - RuntimeError: the reactor was stopped" in summary, result.stdout
+
+
+HELD_UP = """
+import subprocess
+import time
+
+import pytest
+
+from tests.support.time_limits import limit_waits
+
+limit_waits()
+
+@pytest.fixture(scope="module")
+def child():
+    with subprocess.Popen(["sleep", "1000"]) as started:
+        with open("children", "a") as written:
+            print(started.pid, file=written)
+        yield started
+        started.kill()
+
+@pytest.mark.timeout(1)
+@pytest.mark.parametrize("number", range(2))
+def test_late(child, number):
+    if len(open("children").readlines()) == 1:
+        child.wait()
+
+def test_next():
+    pass
+"""
+
+
+def test_a_process_that_holds_up_a_second_test_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "test_held_up.py").write_text(HELD_UP)
+    run = run_pytest(tmp_path, "-n", "1", "--dist", "loadfile")
+    assert "test_held_up.py::test_late[1] is the second test at its time limit in this process" in run.stderr
+    assert "child.wait()" in run.stderr
+    assert "replacing crashed worker gw0" in run.stdout
+    summary = run.stdout.partition("short test summary info")[2]
+    assert "FAILED test_held_up.py::test_late[0] - Failed: Timeout (>1.0s)" in summary, run.stdout
+    assert "FAILED test_held_up.py::test_late[1] - worker 'gw0' crashed" in summary, run.stdout
+    assert "PASSED test_held_up.py::test_late[1]" in summary, run.stdout
+    assert "PASSED test_held_up.py::test_next" in summary, run.stdout
+    for child in (tmp_path / "children").read_text().split():
+        state = Path("/proc", child, "stat")
+        assert not state.exists() or ") Z " in state.read_text(), "it is ended with its parent"
