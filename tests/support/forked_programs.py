@@ -153,6 +153,7 @@ class _Forker:
 
     def __init__(self, patches: Sequence[str]) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control.settimeout(TIMEOUT_S)
         self._lock = threading.Lock()
         with theirs:
             number = theirs.fileno()
@@ -168,8 +169,13 @@ class _Forker:
     def fork(self, request: bytes, descriptors: Sequence[int]) -> int:
         """Return the id of a new process."""
         with self._lock:
-            socket.send_fds(self._control, [request], descriptors)
-            answer = self._control.recv(_STATUS.size)
+            try:
+                socket.send_fds(self._control, [request], descriptors)
+                answer = self._control.recv(_STATUS.size)
+            except BaseException:  # a late answer would be taken for that to the next request
+                self._process.kill()
+                _forker.cache_clear()
+                raise
         if not answer:
             raise RuntimeError(f"the process that forks has ended with {self._process.wait(TIMEOUT_S)}")
         [pid] = _STATUS.unpack(answer)
