@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.server_process import ROOT
 from tests.support.timeouts import TIMEOUT_S
 
@@ -118,21 +120,32 @@ def child():
 @pytest.mark.parametrize("number", range(2))
 def test_late(child, number):
     if len(open("children").readlines()) == 1:
-        child.wait()
+        child.wait(timeout={timeout})
 
 def test_next():
     pass
 """
 
 
-def test_a_process_that_holds_up_a_second_test_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / "test_held_up.py").write_text(HELD_UP)
+PLUGINS = """
+from tests.support.time_limits import LateTests
+
+def pytest_configure(config):
+    config.pluginmanager.register(LateTests(0.5))
+"""
+
+
+@pytest.mark.parametrize(
+    ("timeout", "reason"), [("None", "Failed: Timeout (>1.0s)"), ("0.6", "subprocess.TimeoutExpired")]
+)
+def test_a_process_that_holds_up_a_second_test_is_replaced(tmp_path: Path, timeout: str, reason: str) -> None:
+    (tmp_path / "conftest.py").write_text(PLUGINS)
+    (tmp_path / "test_held_up.py").write_text(HELD_UP.format(timeout=timeout))
     run = run_pytest(tmp_path, "-n", "1", "--dist", "loadfile")
-    assert "test_held_up.py::test_late[1] is the second test at its time limit in this process" in run.stderr
-    assert "child.wait()" in run.stderr
+    assert "test_held_up.py::test_late[1] is the second late test of this process" in run.stderr
     assert "replacing crashed worker gw0" in run.stdout
     summary = run.stdout.partition("short test summary info")[2]
-    assert "FAILED test_held_up.py::test_late[0] - Failed: Timeout (>1.0s)" in summary, run.stdout
+    assert f"FAILED test_held_up.py::test_late[0] - {reason}" in summary, run.stdout
     assert "FAILED test_held_up.py::test_late[1] - worker 'gw0' crashed" in summary, run.stdout
     assert "PASSED test_held_up.py::test_late[1]" in summary, run.stdout
     assert "PASSED test_held_up.py::test_next" in summary, run.stdout
