@@ -10,6 +10,8 @@ a file of a package      where rules hide it, or other members serve its package
 a file of none           never
 =======================  ===========================================================================================
 
+An archive has what clients get that ask for each file: rules may refuse one by what is only read then.
+
 The folder of a version that rules hide in every member is refused. Where all below the folder of a package belongs to
 that, one of which nothing is shown does not exist.
 """
@@ -147,10 +149,10 @@ class Folders:
         level: Level = await self.services.catalog.scan(list_level, self.format, folder, cursor, size)
         if folder.meaning.files_of is not None or not level.files:
             return level
-        keys: Sequence[str | None] = await self.services.catalog.scan(_packages_of, level.files)
+        with_packages = await self._with_packages(folder, level.files)
         members, found = self.members(), list[tuple[File, Judge | None]]()
-        serving = {key: await self._serving(key) for key in {*keys} if key is not None}
-        for file, key in zip(level.files, keys, strict=True):
+        serving = {key: await self._serving(key) for key in {key for _, key in with_packages} if key is not None}
+        for file, key in with_packages:
             if key is None:
                 found.append((file, None))
             elif file.repository_id in serving[key]:
@@ -164,13 +166,34 @@ class Folders:
             async with turns.pages.hold():
                 level = await self._read_level(evolve(folder, listed=()), cursor, PAGE)
             cursor = level.following
-            for file in level.files:
-                yield file
+            for file, key in await self._with_packages(folder, level.files):
+                if await self._is_served(file, key):
+                    yield file
             for name in level.folders:
                 inner = await self._inner(folder, f"{folder.path}/{name}" if folder.path else name)
                 if inner is not None:
                     async for each in self._walk(inner, turns):
                         yield each
+
+    async def _with_packages(self, folder: Folder, listed: Sequence[File]) -> Sequence[tuple[File, str | None]]:
+        """Files of a folder with the keys of their packages; None for a file of none."""
+        if folder.meaning.files_of is not None:
+            return [(each, folder.meaning.files_of[0]) for each in listed]
+        keys: Sequence[str | None] = await self.services.catalog.scan(_packages_of, listed)
+        return [*zip(listed, keys, strict=True)]
+
+    async def _is_served(self, file: File, key: str | None) -> bool:
+        """
+        Whether a client gets a kept file that asks for it: a list shows also what rules refuse by what is not read yet.
+
+        :raises UpstreamFailed, StorageFull, StorageFailed: that is not known
+        """
+        holder = self.members()[file.repository_id]
+        try:
+            await self.services.proxy.package_files.check_kept(self.repository, holder, key or "", file)
+        except (RuleRefused, NotFound):
+            return False
+        return True
 
     async def _inner(self, folder: Folder, path: str) -> Folder | None:
         """A folder in another one; None for the archive without it, if rules hide all of it."""

@@ -79,6 +79,26 @@ class AddressedMembers:
             raise NotFound("file", request.path)
         return await self._find_upstream(_Search(repository, request, trace, want), places)
 
+    async def check_kept(
+        self, repository: Repository, flat: FlatMember, request: FileRequest, kept: File, trace: Trace
+    ) -> None:
+        """
+        Check a file that a proxy keeps as one that is asked for.
+
+        :raises RuleRefused: a rule refuses it; :raises NotFound, UpstreamFailed: see L{FileRules}
+        """
+        search = _Search(repository, request, trace, Want.HEAD)
+        if not request.lasting:
+            await self._rules.check_kept(repository, flat, request.package_key, request.path, kept, trace)
+            return
+        judge = await self._rules.judge_of(flat, request)
+        try:
+            judge = await self._rules.described(judge, request)
+            await self._kept(search, flat, judge, kept)
+        except RuleRefused:
+            await self._rules.note_undescribed(judge, request)
+            raise
+
     async def _with_version(self, proxies: Sequence[FlatMember], request: FileRequest) -> Sequence[FlatMember]:
         """The proxies to ask: the one that has served the version, or all."""
         for each in proxies if len(proxies) > 1 else ():

@@ -74,6 +74,25 @@ class PackageFiles:
         # each request is counted of what a rule warns of
         return evolve(found, fresh=None) if trace.counted else found
 
+    async def check_kept(self, repository: Repository, holder: Repository, key: str, file: File) -> None:
+        """
+        Check a file that a member (``holder``) keeps, and that goes to somebody without a request for its path.
+
+        It is what a request would be answered with, as far as that is kept. Rules are asked as for one: what they ask
+        for and is not known is read first.
+
+        :raises RuleRefused: a rule refuses it; :raises NotFound: a request would not find it either
+        :raises UpstreamFailed, StorageFull, StorageFailed: see L{FileRules}
+        """
+        trace, flat = Trace(), self._resolver.flat_member(repository, holder)
+        if await self._judged_with(repository, holder, file):
+            raise _no_file(file.path)  # what it belongs to only documents of the upstream tell
+        file_request = self._formats[repository.format].file_request
+        if holder.type is RepositoryType.HOSTED or file_request is None:
+            await self._rules.check_kept(repository, flat, key, file.path, file, trace)
+        else:
+            await self._addressed.check_kept(repository, flat, file_request(key, file.path), file, trace)
+
     async def keep_addressed(self, repository: Repository, key: str, path: str) -> File:
         """A file that is found by its path, when it is kept. It raises what L{AddressedFiles.keep} raises."""
         request = self._formats[repository.format].file_request
