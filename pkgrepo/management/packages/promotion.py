@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, TypeVarTuple
+
+from attrs import evolve
 
 from pkgrepo.errors import Conflict, Invalid
 from pkgrepo.interfaces import Transaction
@@ -14,13 +16,20 @@ from pkgrepo.management.api.names import find_repository
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record, Word
 from pkgrepo.management.packages.refused import find_refusal
-from pkgrepo.model import Action, Repository, RepositoryType
+from pkgrepo.model import Action, File, Package, Repository, RepositoryType
 from pkgrepo.model.admission import Admitted
 from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.configuration import agreed
 from pkgrepo.repositories.images.push import Quarantine, TagExists
 from pkgrepo.repositories.images.quarantine import window_ms
-from pkgrepo.repositories.upkeep.promotion import Promoted, Promotion, promote_image, promote_version
+from pkgrepo.repositories.upkeep.promotion import (
+    Promoted,
+    Promotion,
+    manifests_of_image,
+    promote_image,
+    promote_version,
+)
+from pkgrepo.storage.catalog.packages import files
 from pkgrepo.storage.catalog.packages.tags import every_tag_name
 from pkgrepo.storage.catalog.server import trash
 
@@ -77,9 +86,9 @@ async def promote(call: Call, body: PromotionGiven, version: str) -> PromotionRe
 
     Also needs the action write in the target, with its push rules, and to move it the action delete in the source. The
     version comes with all its files and its tags, an image with what it consists of, and with its signatures and
-    attestations. The answer is 409 if the target has other content at one of its paths, had and burned it, or does not
-    take such versions; the version is yanked in one of the two; or the repositories are of different formats or
-    storages, or not hosted.
+    attestations. The answer is 403 if a rule of the source refuses any of that, and 409 if the target has other content
+    at one of its paths, had and burned it, or does not take such versions; the version is yanked in one of the two; or
+    the repositories are of different formats or storages, or not hosted.
     """
     target = await _target(call, body.to)
     package = await call.find_package()
@@ -137,13 +146,22 @@ async def _target(call: Call, name: str) -> Repository:
     return target
 
 
+async def _check_served(call: Call, package: Package, version: str) -> None:
+    """:raises RuleRefused: it is refused here, and not brought to where the rule does not hold"""
+    refused = await find_refusal(call, package, version)
+    if refused is not None:
+        raise refused
+
+
 async def _promote_version(
     call: Call, target: Repository, promotion: Promotion, version: str, admitted: Admitted
 ) -> tuple[str, Promoted]:
     package, found = await call.find_version(version)
-    refused = await find_refusal(call, package, found.text)
-    if refused is not None:  # it is not brought to where the rule does not hold
-        raise refused
+    await _check_served(call, package, found.text)
+    held: Sequence[File] = await call.catalog.look(files.files_of_version, found.id)
+    for each in held:
+        await call.shared.proxy.package_files.check_kept(call.repository, call.repository, package.key, each)
+    promotion = evolve(promotion, asked={each.sha256 for each in held})
     refusal = call.format.refuses(target, found.text)
     if refusal is not None:
         raise Conflict(refusal)
@@ -156,16 +174,16 @@ async def _promote_image(
 ) -> tuple[str, Promoted]:
     package = await call.find_package()
     found = await images.find(call, package, name)
-    for each in dict.fromkeys((name, found.digest)):
-        refused = await find_refusal(call, package, each)
-        if refused is not None:
-            raise refused
+    tag = None if ":" in name else name
+    manifests = await call.catalog.scan(manifests_of_image, call.repository, package.id, found.digest, tag)
+    for each in dict.fromkeys((name, *manifests)):
+        await _check_served(call, package, each)
+    promotion = evolve(promotion, asked=manifests)
     of_images = call.format.images
     assert of_images is not None
     keys = of_images.signature_keys(target)
     quarantine = None if keys is None else Quarantine(tuple(keys), call.now_ms + window_ms(target))
     every = tuple(await call.catalog.scan(every_tag_name, package.id))
-    tag = None if ":" in name else name
     immutable = of_images.immutable_tags(target, every)
     given = (promotion, package.key, tag, found.digest, immutable, quarantine, admitted)
     try:

@@ -8,7 +8,7 @@ removal from the source, if it moves. The formats make their documents of it.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from attrs import Factory, frozen
@@ -48,7 +48,8 @@ class Promotion:
     ``reuse`` lets it have the paths of deleted files. A moved version leaves paths that may not be used again with
     ``burn``, and is kept in the trash under the id ``trash``. From a ``stage`` (its id) it is published like any other:
     the event says so, tags that the server gave it there do not come with it, and its metadata become what ``approved``
-    returns.
+    returns. ``asked`` are the SHA-256 of the files, or the digests of the manifests, about which the rules of the
+    source were asked, that serve all of them; None if the rules of the source are those of the target.
     """
 
     source: Repository
@@ -57,12 +58,18 @@ class Promotion:
     burn: bool
     trash: str = Factory(lambda: str(uuid.uuid4()))
     stage: str = ""
+    asked: Collection[str] | None = None
     approved: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda meta: meta
 
     @property
     def kind(self) -> str:
         """The kind of the event."""
         return "published" if self.stage else PROMOTED
+
+    def check(self, content: Iterable[str]) -> None:
+        """:raises Conflict: something was added to it since the rules were asked"""
+        if self.asked is not None and not {*content} <= {*self.asked}:
+            raise Conflict("something was added to it in the meantime: try again")
 
     def origin(self, actor: Actor, now_ms: int) -> dict[str, Any]:
         """Where the version came from, by whom and when, for its files and for the event."""
@@ -163,6 +170,7 @@ def _copy_of(
     if version.state is VersionState.YANKED:
         raise Conflict(f"{package.name} {version.text} is yanked in {source.path}: take that back first")
     held = files.files_of_version(tx, version.id)
+    promotion.check(each.sha256 for each in held)
     named = tags.names_by_version(tx, package.id).get(version.id, ())
     pointing = (tags.find_tag(tx, package.id, each) for each in named)
     # Those that somebody set: "latest" falls back by itself to an older version when the newest one is moved away.
@@ -215,6 +223,7 @@ def promote_image(
     package = existing(packages.find_package(tx, source.id, image), "image", image)
     names = _closure(tx, package.id, digest, tag)
     found = {each.digest: each for each in contents.find_manifests(tx, source.storage_id, package.id, names)}
+    promotion.check(found)
     existing(found.get(digest), "manifest", digest)
     before = packages.find_package(tx, target.id, image)
     had = (
@@ -242,6 +251,12 @@ def promote_image(
     if promotion.move:
         removed = _remove_image(tx, promotion, package, tag, names, actor, now_ms)
     return Promoted(changed, new, removed)
+
+
+def manifests_of_image(r: Reader, source: Repository, package_id: int, digest: str, tag: str | None) -> list[str]:
+    """The digests of the manifests that L{promote_image} copies. :raises Conflict: they are too many"""
+    names = _closure(r, package_id, digest, tag)
+    return [each.digest for each in contents.find_manifests(r, source.storage_id, package_id, names)]
 
 
 def _closure(r: Reader, package_id: int, digest: str, tag: str | None) -> dict[str, tuple[str, ...]]:

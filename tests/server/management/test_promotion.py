@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from typing import Any
@@ -268,6 +269,59 @@ async def test_an_image_that_a_rule_refuses_is_not_promoted(stack: Stack, what: 
     assert not (await stack.ok("GET", "/policy/rules"))["counts"]
     other = "v1" if what == "label" else "dev"
     assert (await images.promote("app", other)).status == 200
+
+
+async def test_a_platform_that_a_rule_refuses_is_not_promoted_with_its_index(stack: Stack) -> None:
+    for name in ("staging", "release"):
+        await stack.add_repository(name, format="docker", config={"type": "Hosted"})
+    registry = Registry(stack, "main/staging/app")
+    good, bad = (make_image(user, settings={"User": user}) for user in ("1000", "root"))
+    for each in (good, bad):
+        await registry.push(each, each.digest)
+    await registry.push(make_index([good, bad]), "v1")
+    rule = {"name": "no root", "match": {"contents": ["root_user"]}, "action": "block"}
+    await stack.ok("PUT", "/repository/main%2Fstaging/config/policy", {"rules": [rule]})
+    promote = "/package/main%2Fstaging/app/versions/{}/promote"
+    refused = await stack.api("POST", promote.format("v1"), {"to": "main/release"})
+    assert (refused.status, "no root" in refused.json["detail"]) == (403, True)
+    assert (await stack.api("GET", "/package/main%2Frelease/app")).status == 404
+    assert (await stack.api("POST", promote.format(good.digest), {"to": "main/release"})).status == 200
+
+
+async def files_of_demo(stack: Stack, **wheel: Any) -> dict[str, str]:
+    """Two repositories, and the SHA-256 of the wheel and the archive of a version, by their paths, in the first one."""
+    for name in ("staging", "release"):
+        config = {"type": "Hosted", "conda": {"from_wheels": False}}
+        await stack.add_repository(name, format="python", config=config)
+    found = {}
+    for sdist in (False, True):
+        name = await stack.publish("main/staging", "demo", "1.0", sdist=sdist, **({} if sdist else wheel))
+        body = (await stack.call("GET", f"/repositories/main/staging/demo/1.0/{name}")).body
+        found[f"demo/1.0/{name}"] = hashlib.sha256(body).hexdigest()
+    return found
+
+
+@pytest.mark.parametrize("at", [0, 1])
+async def test_a_version_with_one_file_that_is_blocked_is_not_promoted(stack: Stack, at: int) -> None:
+    path, digest = [*(await files_of_demo(stack)).items()][at]
+    block = {"repository": "main/staging", "package": "", "digests": [f"sha256:{digest}"], "reason": "malware"}
+    await stack.ok("POST", "/policy/blocks", block)
+    for move in (False, True):
+        body = {"to": "main/release", "move": move}
+        refused = await stack.api("POST", "/package/main%2Fstaging/demo/versions/1.0/promote", body)
+        assert (refused.status, "malware" in refused.json["detail"]) == (403, True), refused.body
+    assert (await stack.call("GET", f"/repositories/main/release/{path}")).status == 404
+    assert (await stack.api("GET", "/package/main%2Fstaging/demo/versions/1.0")).status == 200
+
+
+async def test_what_nobody_has_read_yet_is_read_before_a_promotion(stack: Stack) -> None:
+    await files_of_demo(stack, extra_files={"evil.pth": b"import os\n"})
+    rule = {"name": "no pth", "match": {"contents": ["pth"]}, "action": "block"}
+    await stack.ok("PUT", "/repository/main%2Fstaging/config/policy", {"rules": [rule]})
+    promote = "/package/main%2Fstaging/demo/versions/1.0/promote"
+    refused = await stack.api("POST", promote, {"to": "main/release"})
+    assert (refused.status, "no pth" in refused.json["detail"]) == (403, True), refused.body
+    assert (await stack.api("GET", "/package/main%2Frelease/demo")).status == 404
 
 
 async def test_unsigned_images_wait_where_signatures_are_required(stack: Stack) -> None:
