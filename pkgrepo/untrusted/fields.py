@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import parse_qs, urljoin, urlsplit
 
 from pkgrepo.errors import Invalid
 
@@ -18,6 +18,14 @@ MOST_ITEMS: Final = 1000  # of a list or a mapping; the rest is left out
 # What is a line end, or not allowed, in some formats of text, and does not come back from them as it was.
 _UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
 Read = Callable[[Any], Any]  # of a value, what is taken of it; something false for nothing
+
+
+def form_fields(text: str, most: int, *, keep_blank_values: bool = False) -> dict[str, list[str]]:
+    """The fields of a form or of a query, by their names. :raises Invalid: they are more than ``most``"""
+    try:
+        return parse_qs(text, keep_blank_values=keep_blank_values, max_num_fields=most)
+    except ValueError:
+        raise Invalid(f"there are more than {most} fields") from None
 
 
 def text_in(value: Any) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
-from urllib.parse import parse_qs, quote, unquote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 from attrs import Factory, define, field
 from markupsafe import Markup
@@ -25,6 +25,7 @@ from pkgrepo.management.api.access_rules import Decided
 from pkgrepo.management.api.dispatch import Dispatcher
 from pkgrepo.management.api.problems import PreconditionFailed
 from pkgrepo.model import Identity
+from pkgrepo.untrusted.fields import form_fields
 from pkgrepo.web.preconditions import Preconditions
 from pkgrepo.web.rendering.languages import Language
 from pkgrepo.web.rendering.pages import PageRenderer
@@ -97,11 +98,7 @@ async def read_form(request: Request) -> Form:
     if kind != URLENCODED:
         raise Refusal(415, "a form is sent as application/x-www-form-urlencoded", "malformed")
     body = await request.body.read_all(FORM_LIMIT)
-    try:
-        text = body.decode("utf-8", "replace")
-        return Form(parse_qs(text, keep_blank_values=True, max_num_fields=MOST_FIELDS))
-    except ValueError:
-        raise Invalid(f"the form has more than {MOST_FIELDS} fields") from None
+    return Form(form_fields(body.decode("utf-8", "replace"), MOST_FIELDS, keep_blank_values=True))
 
 
 async def read_file_form(request: Request) -> tuple[str, AsyncIterator[Part]]:

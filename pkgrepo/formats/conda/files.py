@@ -21,7 +21,6 @@ import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
-from urllib.parse import parse_qs
 
 from attrs import frozen
 
@@ -45,6 +44,7 @@ from pkgrepo.model.admission import Admitted
 from pkgrepo.repositories.publish.releases import Published, Release
 from pkgrepo.repositories.publish.staged import Staged
 from pkgrepo.repositories.publish_policy import PublishPolicy, publish_policy
+from pkgrepo.untrusted.fields import form_fields
 
 ChannelContext = Context[Any]  # only the documents of the index use its caches
 
@@ -109,6 +109,7 @@ def make_release(upload: Upload, description: Description, policy: PublishPolicy
 FORM_LIMITS: Final = MultipartLimits(parts=8)
 FORM_OVERHEAD: Final = 16 * 1024 * 1024  # bytes that a form may have besides the package: attestations
 
+MOST_OPTIONS: Final = 16  # of an upload; there are two
 _SHA256: Final = re.compile(r"[0-9a-fA-F]{64}")
 
 
@@ -122,7 +123,7 @@ class Options:
     @classmethod
     def of(cls, request: Request) -> Options:
         """The options in the query of a request. :raises Invalid: one is malformed"""
-        query = parse_qs(request.raw_query.decode("latin-1"), max_num_fields=16)
+        query = form_fields(request.raw_query.decode("latin-1"), MOST_OPTIONS)
         force = query.get("force", ["false"])[-1].lower()
         if force not in ("true", "false"):
             raise Invalid("force must be true or false", "force")

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
-from urllib.parse import parse_qs
 
 from msgspec import UNSET, UnsetType
 
@@ -28,6 +27,7 @@ from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.model import Identity, Repository, TokenKind, TokenLimits
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.storage.catalog.people.tokens import add_token
+from pkgrepo.untrusted.fields import form_fields
 
 from .schema import BearerAnswer
 
@@ -66,7 +66,8 @@ async def request_token_by_form(call: Call) -> BearerAnswer:
 
     grant_type is password or refresh_token; access_type=offline in the form requests a refresh token.
     """
-    form = _form(await call.request.body.read_all(FORM_LIMIT))
+    body = await call.request.body.read_all(FORM_LIMIT)
+    form = form_fields(body.decode("utf-8", "replace"), MOST_SCOPES)
     identity = call.identity
     grant = form.get("grant_type", [""])[0]
     if grant not in ("", "password", "refresh_token"):
@@ -184,13 +185,6 @@ def _candidates(call: Call, host: str | None, name: str) -> Iterator[tuple[Repos
     for found in (images.find(host, name), images.find_default(host, name)):
         if found is not None:
             yield found.repository, found.image
-
-
-def _form(body: bytes) -> dict[str, list[str]]:
-    try:
-        return parse_qs(body.decode("utf-8", "replace"), max_num_fields=MOST_SCOPES)
-    except ValueError:
-        raise Invalid(f"the form has more than {MOST_SCOPES} fields") from None
 
 
 def _values(arguments: Mapping[bytes, list[bytes]], name: bytes) -> list[str]:

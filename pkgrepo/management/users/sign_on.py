@@ -6,7 +6,6 @@ them a user logs in.
 from __future__ import annotations
 
 from typing import Annotated, Final
-from urllib.parse import parse_qs
 
 from pkgrepo.auth.external_accounts import DIRECTORY
 from pkgrepo.auth.login.identities import identity_of
@@ -23,8 +22,10 @@ from pkgrepo.management.users.links import ways_in
 from pkgrepo.management.users.permissions import find_user
 from pkgrepo.model.structs import meaning
 from pkgrepo.oidc.sign_on import PATIENCE_S
+from pkgrepo.untrusted.fields import form_fields
 
 FORM_LIMIT: Final = 64 * 1024  # bytes
+MOST_FIELDS: Final = 100
 MOST_TARGET: Final = 1000  # characters of a page's path
 MOST_CLIENT: Final = 200  # characters of a User-Agent
 
@@ -152,7 +153,7 @@ async def log_out_by_provider(call: Call, provider: str) -> None:
     Ends the sessions that were begun in the provider's session, or all sessions of the person from there.
     """
     body = await call.request.body.read_all(FORM_LIMIT)
-    fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=100)
+    fields = form_fields(body.decode("utf-8", "replace"), MOST_FIELDS)
     try:
         await call.services.callers.sign_on.end_by_provider(provider, fields.get("logout_token", [""])[0], call.actor)
     except IdentityRefused as error:  # section 2.8

@@ -49,3 +49,9 @@ def test_a_folder_that_the_package_is_not_for_is_refused(ch):
     reply = ch.put("/linux-64/strayed-1.0-py_0.conda", make_conda("strayed"))
     assert reply.status == 400
     assert "noarch" in reply.json["detail"]
+
+
+@pytest.mark.parametrize("path", ["/noarch/many-1.0-py_0.conda", "/api/channels/x/upload/many-1.0-py_0.conda"])
+def test_the_options_of_an_upload_are_few(ch, path):
+    reply = ch.ask("PUT" if path.startswith("/noarch") else "POST", f"{path}?{'a=1&' * 17}", make_conda("many"))
+    assert (reply.status, reply.json["detail"]) == (400, "there are more than 16 fields")

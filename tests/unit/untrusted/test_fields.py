@@ -3,7 +3,16 @@
 import pytest
 
 from pkgrepo.errors import Invalid
-from pkgrepo.untrusted.fields import MOST_ITEMS, absolute_url, flag_in, list_of, object_of, text_in, texts_in
+from pkgrepo.untrusted.fields import (
+    MOST_ITEMS,
+    absolute_url,
+    flag_in,
+    form_fields,
+    list_of,
+    object_of,
+    text_in,
+    texts_in,
+)
 
 
 @pytest.mark.parametrize(
@@ -33,3 +42,10 @@ def test_lists_and_objects_have_what_is_of_their_kind():
 def test_what_is_no_address_is_refused(url):
     with pytest.raises(Invalid):
         absolute_url("https://a.example/b/", url)
+
+
+def test_the_fields_of_a_form_are_bounded() -> None:
+    assert form_fields("a=1&b=&a=2", 3) == {"a": ["1", "2"]}
+    assert form_fields("b=", 3, keep_blank_values=True) == {"b": [""]}
+    with pytest.raises(Invalid, match="more than 3 fields"):
+        form_fields("a=1&a=2&a=3&a=4", 3)

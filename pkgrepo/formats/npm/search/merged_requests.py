@@ -18,11 +18,12 @@ from urllib.parse import urlencode
 
 import msgspec
 from attrs import Factory, evolve, frozen
-from twisted.internet.defer import Deferred, gatherResults
 
+from pkgrepo.concurrency.together import together
 from pkgrepo.errors import NotFound, UpstreamFailed
 from pkgrepo.formats.npm import names
 from pkgrepo.formats.npm.search.requests import (
+    LONGEST_TEXT,
     MOST_SIZE,
     Page,
     identify,
@@ -55,7 +56,7 @@ async def search(context: Context[object], request: Request) -> Response:
     if context.repository.type is RepositoryType.HOSTED:
         return await search_hosted(context, request)
     identity = await identify(context, request)
-    text = request.parameter(b"text") or ""
+    text = (request.parameter(b"text") or "")[:LONGEST_TEXT]
     page = read_page(request.parameter(b"size"), request.parameter(b"from"))
     members = context.services.proxy.resolver.flat_members(context.repository)
     present, count, replaced = await _search_here(context, request, identity, members, read_query(text), page)
@@ -124,9 +125,7 @@ async def _search_upstreams(
     find = partial(context.services.proxy.resolver.flat_member, context.repository)
     active = [each for each in members if each.type is RepositoryType.PROXY and each.active]
     proxies = [each for each in active if passes_searches(members, find(each))]
-    responses = await gatherResults(
-        [Deferred.fromCoroutine(_ask(context, members, each, text, page)) for each in proxies]
-    )
+    responses = await together(_ask(context, members, each, text, page) for each in proxies)
     objects: dict[str, msgspec.Raw] = {}
     for each in responses:
         objects = {**each.objects, **objects}

@@ -22,7 +22,7 @@ from pkgrepo.gateway.package_files import answer_file
 from pkgrepo.gateway.responses.content import SAFE, choose_encoding, document_cache_control, document_response
 from pkgrepo.gateway.responses.spliced_documents import SplicedDocuments
 from pkgrepo.gateway.services import Context
-from pkgrepo.http.answering.negotiation import best_media_type, names_media_type
+from pkgrepo.http.answering.negotiation import best_media_type, named_media_types, names_media_type
 from pkgrepo.http.request import Request
 from pkgrepo.http.responses import Fields, Response, json_response
 from pkgrepo.interfaces import Reader
@@ -70,7 +70,7 @@ def choose_page_type(accept: bytes | None, format_parameter: str | None) -> byte
     """
     if format_parameter is not None:
         return _CONCRETE.get(format_parameter.encode("latin-1", "replace"), PLAIN_HTML)
-    named = [offer for offer in _CONCRETE if names_media_type(accept, offer)]
+    named = named_media_types(accept, _CONCRETE)
     best = best_media_type(accept, named) if named else None
     return _CONCRETE.get(best or HTML, PLAIN_HTML)
 

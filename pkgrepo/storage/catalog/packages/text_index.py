@@ -50,6 +50,7 @@ SHORTEST: Final = 3  # characters that are indexed together
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _WILDCARDS: Final = re.compile("[%_]")
 _PARTS: Final = re.compile(r"\d+|[^\W\d_]+")  # numbers and words
+LONGEST_TERM: Final = 100  # characters of an operand that an index is asked for, which reads a list for each of them
 MOST_PARTS: Final = 6  # of all operands, which are tried one after the other, most of them in less than 1 ms
 
 
@@ -207,6 +208,7 @@ def all_like(name: str, terms: int) -> str:
 
 def _indexed(patterns: Sequence[str]) -> list[str]:
     terms = [_ESCAPED.sub(_unescape, each) for each in patterns]
+    terms = [each if len(each) <= LONGEST_TERM else f"{each[:LONGEST_TERM]}%" for each in terms]
     return [each for each in terms if any(len(part) >= SHORTEST for part in _WILDCARDS.split(each))]
 
 

@@ -30,6 +30,13 @@ def test_keys_of_the_upstream_are_passed_on(at, upstream, publish):
     assert len(everything.get(KEYS).json["keys"]) == 2
 
 
+def test_of_a_long_search_the_beginning_is_asked(at, upstream):
+    for name in ("mirror", "all"):
+        search(at(name), "a" * 9000)
+    asked = max(each.path for each in upstream.requests() if each.path.startswith("/-/v1/search"))
+    assert len(asked) < 1000
+
+
 def test_packages_are_served_while_other_services_of_the_upstream_fail(at, upstream):
     upstream.add("served-on")
     for path in ("/-/v1/search", BULK, QUICK, KEYS, "/-/npm/v1/attestations/served-on@1.0.0"):

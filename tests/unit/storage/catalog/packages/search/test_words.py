@@ -13,6 +13,7 @@ from pkgrepo.storage.catalog.descriptions import find_described
 from pkgrepo.storage.catalog.packages import packages, summaries, text_index
 from pkgrepo.storage.catalog.packages.search.matching import Match, count_packages, matching_packages
 from pkgrepo.storage.catalog.packages.search.words import Sizes, search_packages
+from pkgrepo.storage.catalog.rows import like
 from pkgrepo.storage.catalog.server import repositories
 from pkgrepo.storage.catalog.server.quotas import Usage
 from tests.support.catalog import MemoryCatalog
@@ -205,3 +206,13 @@ def test_of_several_words_one_is_looked_up_if_few_packages_have_it(
     catalog: Any, few: int, patterns: list[str], terms: list[str]
 ) -> None:
     assert catalog.peek(text_index.find_terms, patterns, few=few) == terms
+
+
+def test_of_a_long_word_the_index_is_asked_for_the_beginning(catalog: Any) -> None:
+    long = "pad-" + "x1_%" * 40
+    add(catalog, long)
+    assert search(catalog, long) == [long]
+    assert search(catalog, long + "y") == []
+    terms = catalog.peek(text_index.find_terms, [like("demo" * 8000), like("x" * 8000)])
+    assert terms
+    assert max(map(len, terms)) <= text_index.LONGEST_TERM + 2
