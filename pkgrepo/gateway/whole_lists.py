@@ -215,9 +215,9 @@ class WholeLists:
                 held = await proxying.documents.answer(member, self._question, Trace(), revalidate=revalidate)
                 if not held.document.found and member.id == repository.id:
                     raise held.missing(self._question.name)
-                policy = each.policy
-                if facts is None and policy is not None and (policy.reads_metadata or policy.reads_bytes):
-                    facts = await services.catalog.look(serial_of_format, member.format)
+            policy = each.policy
+            if facts is None and policy is not None and (policy.reads_metadata or policy.reads_bytes):
+                facts = await services.catalog.look(serial_of_format, member.format)
             members.append((each, held))
         hosted = [each.repository.id for each, held in members if held is None]
         serials = {each: await services.catalog.look(repositories.content_serial, each) for each in hosted}

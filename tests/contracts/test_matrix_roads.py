@@ -147,7 +147,7 @@ async def walk(world: MatrixWorld, specimens: Sequence[Specimen]) -> None:
             name = await world.repository(specimen, kind)
             beside = [path for each in specimen.items for path in each.beside] if kind == "hosted" else []
             paths = [path for each in specimen.items for path in each.paths]
-            digest = specimen.bad[0].digests[0]
+            digest = specimen.bad[0].digests()[0]
             abouts = [path.format(BAD, digest=digest) for path in specimen.abouts]
             for path in (*paths, *beside, *specimen.documents, *specimen.newest, *abouts):
                 await read(world, name, path)

@@ -40,7 +40,7 @@ async def test_a_stage_has_all_that_is_made_of_what_is_in_it(world: MatrixWorld,
     documents = documents_of(specimen, kind)
     paths = [*documents, *(path for each in specimen.items for path in files_of(each, kind))]
     paths += [
-        about.format(each.version, digest=each.digests[0]) for each in specimen.items for about in specimen.abouts
+        about.format(each.version, digest=each.digests()[0]) for each in specimen.items for about in specimen.abouts
     ]
     for path in paths:
         found = await read(member, at, path)

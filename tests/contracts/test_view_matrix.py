@@ -36,7 +36,7 @@ async def test_a_view_of_this_day_has_all_that_there_is(world: MatrixWorld, spec
     paths = documents_of(specimen, kind)
     for item in specimen.items:
         paths += files_of(item, kind)
-        paths += [each.format(item.version, digest=item.digests[0]) for each in specimen.abouts]
+        paths += [each.format(item.version, digest=item.digests()[0]) for each in specimen.abouts]
     assert paths
     for path in paths:
         await world.settle()  # lists of folders show what is kept, and that is recorded after it was sent

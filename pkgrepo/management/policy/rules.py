@@ -299,17 +299,23 @@ async def add_block(call: Call, body: NewBlock) -> Created[AddedBlock]:
     reach = RuleReach(call.catalog, call.services.formats, call.shared.proxy.resolver, call.now_ms)
     found = await reach.count(placed_block(made, SERVER).rule, repositories)
     record = AddedBlock(
-        **msgspec.structs.asdict(BlockRecord.of(made)), stored=found.stored, known=found.known, warning=_warning(found)
+        **msgspec.structs.asdict(BlockRecord.of(made)),
+        stored=found.stored,
+        known=found.known,
+        warning=_warning(found, made),
     )
     return Created(record, f"/api/policy/blocks/{made.uid}")
 
 
-def _warning(found: Reach) -> str:
+def _warning(found: Reach, made: Block) -> str:
     if found.stored or found.known:
         return ""
     some = "" if found.whole else " in the part of these repositories that was looked at"
     listed = "" if found.known is None else ", and no kept document of an upstream lists one"
-    return f"nothing that is stored{some} is meant by this block{listed}: check how its name and versions are written"
+    others = any(not each.startswith("sha256:") for each in made.digests)
+    unread = ", as far as the digests of files were read already" if others else ""
+    about = f"nothing that is stored{some} is meant by this block{listed}{unread}"
+    return f"{about}: check how its name and versions are written"
 
 
 @table.command("unblock ID", "block {id} is removed", more="What it refused is served again at once.")

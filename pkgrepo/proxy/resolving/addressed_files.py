@@ -157,6 +157,8 @@ class AddressedMembers:
             verified = await self.files.fetch_digests(proxy, request, trace)
             if isinstance(verified, File):
                 kept = verified
+            elif judge.rules.algorithms - verified.source.digests.keys():  # these are read of what is kept
+                kept = await self.files.keep(proxy, request)
             else:
                 await self._check(search, flat, verified, judge)
         if kept is None and want is Want.HEAD:

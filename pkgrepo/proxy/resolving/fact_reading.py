@@ -6,8 +6,9 @@ Whether a file has to be read is decided by L{OwnFactsOfFiles}.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from attrs import define, field
@@ -15,7 +16,7 @@ from twisted.logger import Logger
 
 from pkgrepo.archives.inside import Inside, Shape
 from pkgrepo.concurrency.pools import Pool
-from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.errors import BlobMissing, Invalid, NotFound
 from pkgrepo.failure_log import FailureLog
 from pkgrepo.interfaces import ICatalog
 from pkgrepo.model import File
@@ -30,6 +31,7 @@ from pkgrepo.repositories.policy.conditions import CONTENTS, INSIDE, SHAPE, TRUS
 from pkgrepo.repositories.policy.facts import digests_of
 from pkgrepo.repositories.policy.judge import Judge
 from pkgrepo.repositories.policy.schema import Datum
+from pkgrepo.storage.blobs.digester import Digester
 from pkgrepo.storage.catalog.file_facts import (
     LOCKED,
     FileFacts,
@@ -41,7 +43,9 @@ from pkgrepo.storage.catalog.file_facts import (
 )
 
 from .attested_files import Inspect, beside
-from .told import Wanted, asked_of_files, digests_in, said_by
+from .told import Wanted, asked_of_files, by_algorithm, digests_in, said_by
+
+PIECE: Final = 1024 * 1024  # bytes that are read at once, to compute digests
 
 
 @define(eq=False, kw_only=True)
@@ -49,7 +53,8 @@ class FactReading:
     """
     Reads and notes facts; ``formats`` and ``proxied`` are by name. ``inspect`` looks at the bytes of a kept file.
 
-    Metadata are read in a ``pool``; what files have inside in ``inside``, where it keeps nobody else waiting.
+    Metadata are read in a ``pool``; whole files, for what they have inside and for digests, in ``inside``, where that
+    keeps nobody else waiting.
     """
 
     _catalog: ICatalog
@@ -77,7 +82,7 @@ class FactReading:
         whole = wanted.algorithms or inside
         kept = await (self._fetching.finish if whole else self._fetching.find)(remote)
         if kept is not None:
-            facts = msgspec.structs.replace(facts, digests=tuple(sorted(digests_of(kept.digests, kept.sha256))))
+            facts = msgspec.structs.replace(facts, digests=await self._digests_of(judge, kept, wanted.algorithms))
         if wanted.data:
             described = kept or await self._description_of(remote)
             facts = await self._read(judge, described, facts, wanted.data)
@@ -85,8 +90,11 @@ class FactReading:
                 name = described_name(name, remote.repository.id)
         if facts != judge.facts.get(name):
             await self.note(judge, name, facts, shown=self._shows(judge, remote, facts))
-        if kept is not None and inside:  # by which it is asked for from now on
-            await self.note(judge, f"sha256:{kept.sha256}", facts, shown=True)
+        if kept is not None and whole:  # by which it is asked for from now on
+            strong = f"sha256:{kept.sha256}"
+            known = facts if inside else judge.facts.get(strong, FileFacts())
+            known = msgspec.structs.replace(known, digests=facts.digests)
+            await self.note(judge, strong, known, shown=not wanted.algorithms)
         return name, facts
 
     async def _description_of(self, remote: RemoteFile) -> File:
@@ -100,11 +108,11 @@ class FactReading:
                 continue
         return await self._fetching.finish(last or remote)
 
-    async def read_kept(self, judge: Judge, file: File, known: FileFacts | None, data: Collection[str]) -> FileFacts:
-        """What is known of a kept file then: ``known``, its digests, and what it tells of the data asked for."""
-        found = tuple(sorted(digests_of(file.digests, file.sha256)))
+    async def read_kept(self, judge: Judge, file: File, known: FileFacts | None, wanted: Wanted) -> FileFacts:
+        """What is known of a kept file then: ``known``, its digests, and what it tells of what is wanted."""
+        data, found = wanted.data, await self._digests_of(judge, file, wanted.algorithms)
         facts = await self._read(judge, file, msgspec.structs.replace(known or FileFacts(), digests=found), data)
-        shown = not {*data} - CONTENTS and facts.contents == () and not facts.unreadable
+        shown = not wanted.algorithms and not {*data} - CONTENTS and facts.contents == () and not facts.unreadable
         for name in (f"sha256:{file.sha256}", *([place_of(file.repository_id, file.path)] if _unnamed(file) else ())):
             await self.note(judge, name, facts, shown=shown)
         return facts
@@ -130,6 +138,21 @@ class FactReading:
         if facts != known:
             await self.note(judge, name, facts)
         return facts
+
+    async def _digests_of(self, judge: Judge, file: File, algorithms: Collection[str]) -> tuple[str, ...]:
+        """
+        The digests of a kept file that are known, and those by some algorithms, as rules name them.
+
+        :raises BlobMissing: the stored bytes are others; :raises StorageFailed: they cannot be read
+        """
+        found = judge.digests_of_kept(file)
+        missing = {*algorithms} - by_algorithm(found).keys()
+        if missing:
+            read = await self._inspect(self._inside, file.storage_id, file, lambda content: _digests(content, missing))
+            if read["sha256"] != file.sha256:  # what is noted of these bytes stays when the copy is repaired
+                raise BlobMissing(file.locator)
+            found |= digests_of(read)
+        return tuple(sorted(found))
 
     async def _read(self, judge: Judge, file: File, facts: FileFacts, data: Collection[str]) -> FileFacts:
         """The facts with what a kept file tells of the data that are asked for."""
@@ -209,6 +232,17 @@ class FactReading:
 
 def _name_of(remote: RemoteFile) -> str:
     return name_of(remote.source.digests, place_of(remote.repository.id, remote.source.path))
+
+
+def _digests(content: int | bytes, algorithms: Collection[str]) -> dict[str, str]:
+    """The digests (hex) of bytes, or of all that can be read from a descriptor, and their sha256. Blocks."""
+    digester = Digester(algorithms)
+    if isinstance(content, bytes):
+        digester.update(content)
+    else:
+        while piece := os.pread(content, PIECE, digester.position):
+            digester.update(piece)
+    return digester.digests()
 
 
 def _unnamed(file: File) -> bool:

@@ -4,7 +4,8 @@ What rules ask of files, read before the first byte of such a file is sent.
 ==============================  ====================================================================================
 a rule asks for                 it is read of
 ==============================  ====================================================================================
-digests that are not announced  the whole file of an upstream, which is kept when it is verified
+digests that are not announced  the whole file of an upstream, which is kept when it is verified, or of one that is kept
+or stored with a file           or was published here
 what a file has inside          the whole file, also one that was published here
 who published it                its attestation, unless what documents claim decides alone; it is verified
 how it differs from the one     the whole file, and those before it with which it is compared; when packages that it
@@ -32,7 +33,7 @@ from pkgrepo.concurrency.single_flight import SingleFlight
 from pkgrepo.concurrency.together import together
 from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import ICatalog
-from pkgrepo.model import File
+from pkgrepo.model import File, RepositoryType
 from pkgrepo.proxy.addressed.request import FileRequest
 from pkgrepo.proxy.fetching import Fetching
 from pkgrepo.proxy.format import Proxied
@@ -52,7 +53,7 @@ from .attested_files import AttestedFiles, beside
 from .dependency_ages import DependencyAges
 from .fact_reading import FactReading
 from .source_archives import SourceArchives
-from .told import Wanted, asked_of_files
+from .told import Wanted, asked_of_files, by_algorithm
 
 MOST: Final = sys.maxsize
 MOST_BEFORE: Final = 4  # files that are read for one that is asked for, beside itself: two are enough, as a rule
@@ -84,8 +85,9 @@ class OwnFactsOfFiles:
     _listed_in_flight: SingleFlight[_Place, tuple[str, FileFacts]] = field(factory=SingleFlight)
 
     def reads(self, judge: Judge) -> bool:
-        """Whether the rules of a judge ask for anything that is read here."""
-        return bool(asked_of_files(judge.rules, judge.own))
+        """Whether the rules of a judge ask for anything that is read here, beside digests of files of upstreams."""
+        digests = judge.rules.reads_digests and judge.member.type is RepositoryType.HOSTED
+        return digests or bool(asked_of_files(judge.rules, judge.own))
 
     async def of_listed(self, judge: Judge, remote: RemoteFile, *, digests: bool = True, largest: int = MOST) -> Judge:
         """
@@ -190,7 +192,9 @@ class OwnFactsOfFiles:
                 return await self._of_listed(judge, found, inside, digests=False, largest=largest)
             if found is None:
                 return judge
-            return await self._of_kept(await self._attested.of_kept(judge, found), found, self.reading.asked(judge))
+            return await self._of_kept(
+                await self._attested.of_kept(judge, found), found, Wanted(self.reading.asked(judge))
+            )
         except NotFound:
             return judge
 
@@ -219,7 +223,7 @@ class OwnFactsOfFiles:
 
     async def of_kept(self, judge: Judge, file: File) -> Judge:
         """The judge, with what its rules ask of a file that is kept. It raises what ``of_listed`` raises."""
-        judge = await self._attested.of_kept(judge, file)
+        judge = await self._with_digests(await self._attested.of_kept(judge, file), file)
         own, data, unread = self._proxied[judge.member.format].own_facts, self.reading.asked(judge), frozenset[Datum]()
         if not data or own.of_versions:
             return evolve(judge, own=unread)
@@ -233,21 +237,33 @@ class OwnFactsOfFiles:
         main = main or file
         about = partial(self._of_stored, main)
         inside = await self._inside_wanted(judge, about) if data & INSIDE else frozenset[Datum]()
-        kept = partial(self._of_kept, judge, main, data - INSIDE | inside)
+        kept = partial(self._of_kept, judge, main, Wanted(data - INSIDE | inside))
         judge = await (self._with_before(judge, about, main.path, kept) if "differs" in inside else kept())
-        known = judge.facts.get(f"sha256:{main.sha256}")
-        facts = judge.facts if known is None else {**judge.facts, f"sha256:{file.sha256}": known}
+        facts, known = judge.facts, judge.facts.get(f"sha256:{main.sha256}")
+        if known is not None and main.sha256 != file.sha256:  # it is judged as that, and has digests of its own
+            own_digests = tuple(sorted(judge.digests_of_kept(file)))
+            facts = {**facts, f"sha256:{file.sha256}": msgspec.structs.replace(known, digests=own_digests)}
         return evolve(judge, own=unread, facts=facts)
 
     async def _of_stored(self, file: File, judge: Judge) -> Facts:
         facts: Facts = await self._catalog.scan(judge.facts_of_kept, file)
         return facts
 
-    async def _of_kept(self, judge: Judge, main: File, data: frozenset[Datum]) -> Judge:
-        name, wanted = f"sha256:{main.sha256}", Wanted(data)
+    async def _with_digests(self, judge: Judge, file: File) -> Judge:
+        """The judge, with the digests that its rules name of a kept file, and of the one that it belongs to."""
+        if not judge.rules.reads_digests:
+            return judge
+        main: File = file if file.role is None else await self._catalog.look(judge.main_of, file)
+        for each in [file] if main.sha256 == file.sha256 else [main, file]:
+            missing = judge.rules.algorithms.difference(by_algorithm(judge.digests_of_kept(each)))
+            judge = await self._of_kept(judge, each, Wanted(algorithms=missing))
+        return judge
+
+    async def _of_kept(self, judge: Judge, main: File, wanted: Wanted) -> Judge:
+        name = f"sha256:{main.sha256}"
         known = judge.facts.get(name)
         if wanted and (known is None or not wanted.is_in(known)):
-            read = partial(self.reading.read_kept, judge, main, known, data)
+            read = partial(self.reading.read_kept, judge, main, known, wanted)
             known = await self._in_flight.run((main.repository_id, judge.rules.package, name, wanted), read)
         return judge if known is None else evolve(judge, facts={**judge.facts, name: known})
 

@@ -35,13 +35,13 @@ from pkgrepo.proxy.resolving.histories import Histories, Listed
 from pkgrepo.proxy.resolving.lines import Lines
 from pkgrepo.proxy.resolving.own_facts import OwnFactsOfFiles
 from pkgrepo.proxy.resolving.owners import check_reserved
-from pkgrepo.proxy.resolving.told import asked_of_files, of_former, without_former
+from pkgrepo.proxy.resolving.told import asked_of_files, by_algorithm, of_former, without_former
 from pkgrepo.proxy.trace import HiddenVersion, StepKind, Trace
 from pkgrepo.repositories.advisories.known import KnownAdvisories
 from pkgrepo.repositories.clock import Clock
 from pkgrepo.repositories.format import StoredFormat
 from pkgrepo.repositories.policy.archive_addresses import NO_ARCHIVES, ArchiveAddresses
-from pkgrepo.repositories.policy.conditions import CACHED, HOSTED, INSIDE, TRUST
+from pkgrepo.repositories.policy.conditions import CACHED, HOSTED, INSIDE, OF_BYTES, TRUST
 from pkgrepo.repositories.policy.effective import CompanionRules, origin_of
 from pkgrepo.repositories.policy.facts import advisories_on, known_contents
 from pkgrepo.repositories.policy.judge import Judge, with_stored
@@ -113,7 +113,8 @@ class MemberJudges:
 
     def _asks_files(self, rules: PackageRules) -> bool:
         described = rules.reads_metadata or "digests" in rules.needs
-        return bool(asked_of_files(rules, self.own_data(rules))) or (described and self.proxied is not None)
+        of_bytes = bool(asked_of_files(rules, self.own_data(rules))) or rules.reads_digests
+        return of_bytes or (described and self.proxied is not None)
 
 
 class PolicyJudges:
@@ -345,14 +346,14 @@ class FileRules:
         if judge is None:
             return
         judge = await self._own.of_kept(await self._lines.of_file(judge, path), file)
-        if judge.origins is not None and judge.rules.needs & (INSIDE | TRUST):
+        if judge.origins is not None and judge.rules.needs & (OF_BYTES | TRUST):
             unread = await self._catalog.look(judge.origins.unread, file)
             if unread is not None:
                 read = await self._own.of_kept(*unread)
                 judge = evolve(judge, origins=judge.origins.with_read(read))
         verdict: Verdict = await self._catalog.look(judge.of_kept, file)
         if not verdict.served and judge.facts_serial is not None and "digests" in judge.rules.needs:
-            await self._own.reading.note_digests(judge, path, {**file.digests, "sha256": file.sha256}, version)
+            await self._own.reading.note_digests(judge, path, by_algorithm(judge.digests_of_kept(file)), version)
         await self._conclude(repository, flat, judge, path, verdict, trace)
 
     async def check_listed(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -37,12 +37,17 @@ class Wanted:
         """Whether all of it is known."""
         if known is None:
             return False
-        digests = {each.partition(":")[0] for each in known.digests}
         declared = known.licences is not None or not {*self.data} - INSIDE - {"age"}
         dated = known.published_ms is not None or "age" not in self.data
         inside = known.contents is not None or "contents" not in self.data
         inside = inside and (known.is_read or not SHAPE & {*self.data})
-        return (known.unreadable or (declared and dated)) and inside and digests.issuperset(self.algorithms)
+        hashed = by_algorithm(known.digests).keys() >= {*self.algorithms}
+        return (known.unreadable or (declared and dated)) and inside and hashed
+
+
+def by_algorithm(digests: Iterable[str]) -> dict[str, str]:
+    """The hex of digests of one file as rules name them, by algorithm."""
+    return {name: value for name, _, value in (each.partition(":") for each in digests)}
 
 
 def facts_told(format_: StoredFormat, own: OwnFacts, content: bytes, path: str) -> FileFacts:

@@ -105,7 +105,7 @@ class CompanionRules(RuleSet):
         if own is None:
             own = PackageRules(package, (), {}, frozenset(), "")
         needs = own.needs.union(*(each.needs for each in beyond))
-        return evolve(own, needs=needs, stamp=":".join((own.stamp, *(each.stamp for each in beyond))))
+        return evolve(own, needs=needs, stamp=":".join((own.stamp, *(each.stamp for each in beyond))), beyond=beyond)
 
     def about_copy(self, package: str, origin: str) -> PackageRules | None:
         """

@@ -21,9 +21,7 @@ from pkgrepo.storage.catalog.images.relations import Relations
 from pkgrepo.storage.catalog.rows import to_ms
 
 from .conditions import CACHED, HOSTED, INSIDE, TRUST, Facts
-from .schema import Datum, Order, PolicyRule, ServingPolicy, check_rules, find_faults, stamped
-
-NAMED_DIGESTS: Final = ("sha256", "sha512", "sha1", "md5")
+from .schema import NAMED_DIGESTS, Datum, Order, PolicyRule, ServingPolicy, check_rules, find_faults, stamped
 
 # What cannot be read is said so in the metadata of a version that has one description, and in the attributes of a file
 # where each has its own, when it comes from an upstream: rules ask later, also when there is no upstream any more.
@@ -56,6 +54,7 @@ def order_of(format_: StoredFormat) -> Order:
         "tells": tells,
         "contents": format_.contents,
         "differs": format_.differs,
+        "algorithms": frozenset({"sha256"} if is_image else NAMED_DIGESTS),
         "ecosystem": "" if format_.ecosystem is None else format_.ecosystem.name,
     }
     return Order.of(format_.ranges, format_.package_key, tags=is_image, name=format_.name, **data)
@@ -155,14 +154,21 @@ def declared(format_: StoredFormat, meta: Mapping[str, Any], paths: Sequence[str
 
 
 def known_contents(r: Reader, format_: StoredFormat, package: str, needs: frozenset[Datum]) -> Known:
-    """What is known of what the files of a package (a key) have inside, and of attestations, if rules ask for that."""
-    if not needs & (INSIDE | TRUST) or (format_.inside is None and format_.attests is None):
+    """What was read of the bytes of files of a package (a key), and of attestations, if rules ask for that."""
+    inside = needs & (INSIDE | TRUST) and (format_.inside is not None or format_.attests is not None)
+    if not inside and "digests" not in needs:
         return {}
     _, found = facts_of_package(r, format_.name, package)
     own = {
         name: each
         if is_dependency_name(name)
-        else FileFacts(contents=each.contents, shape=each.shape, attested=each.attested, explained=each.explained)
+        else FileFacts(
+            contents=each.contents,
+            digests=each.digests,
+            shape=each.shape,
+            attested=each.attested,
+            explained=each.explained,
+        )
         for name, each in found.items()
     }
     return {name: each for name, each in own.items() if each != NOTHING_TOLD}

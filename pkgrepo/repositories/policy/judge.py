@@ -41,7 +41,7 @@ from pkgrepo.storage.catalog.rows import to_ms
 from .archive_addresses import ArchiveAddresses
 from .comparing import CompareFacts, Comparisons
 from .conditions import CACHED, DECLARED, HOSTED, TRUST, Facts
-from .facts import declared, digests_of, facts_of_version, with_advisories, with_own
+from .facts import NOTHING_TOLD, declared, digests_of, facts_of_version, with_advisories, with_own
 from .judged import Declares, Listed, Stored, main_files
 from .line import Find, Line, Peer
 from .rules import SERVED, PackageRules, Verdict
@@ -176,7 +176,7 @@ class Judge:
         files = entry.files if self.facts else ()
         names = [name for each in files for name in names_of(each.digests, self.member.id, each.path)]
         facts, claim = self._listed(entry, route)
-        facts = self._with_own(facts, entry.version, names, digests=True)
+        facts = self._with_own(facts, entry.version, names)
         return self._with_advisories(self._with_trust(facts, claim, entry.files[0].path if entry.files else "", names))
 
     def peers_of_entry(self, entry: Listed, route: str) -> Iterator[Peer]:
@@ -269,8 +269,8 @@ class Judge:
         wanted = {each.placed.rule.match.trust for each in self.rules.rules}
         return facts.trust is not None and any(facts.trust.is_open(each) for each in wanted if each is not None)
 
-    def _with_own(self, facts: Facts, version: str, names: Sequence[str], *, digests: bool = False) -> Facts:
-        """The facts with those that files tell of themselves; digests of these only if they are asked for."""
+    def _with_own(self, facts: Facts, version: str, names: Sequence[str]) -> Facts:
+        """The facts with those that files tell of themselves."""
         if not self.facts:
             return facts if facts.unread == self.own else evolve(facts, unread=self.own)
         known = [self.facts[each] for each in names if each in self.facts]
@@ -279,7 +279,7 @@ class Judge:
             known.append(about if not names else msgspec.structs.replace(about, digests=()))
         told = frozenset[Datum]().union(*(_told(each) for each in known))
         for each in known:
-            facts = with_own(facts, each if digests else msgspec.structs.replace(each, digests=()))
+            facts = with_own(facts, each)
         if self.asks_sources:  # of a file without an announced digest by that of what was read
             facts = self._with_source(facts, [*names, *(digest for each in known for digest in each.digests)])
         return facts if self.own <= told else evolve(facts, unread=self.own - told)
@@ -315,13 +315,13 @@ class Judge:
 
     def facts_of_kept(self, reader: Reader, file: File) -> Facts:
         """What is known of a file that is stored."""
-        main = file if file.role is None else self._main_of(reader, file)
+        main = file if file.role is None else self.main_of(reader, file)
         found = [] if main.version_id is None else versions.versions_by_id(reader, [main.version_id])
         if found:
             return self._facts_of_file(reader, found[0], main, file)
         return self._facts_beside_version(reader, main) or self._facts_of_no_version(main, file)
 
-    def _main_of(self, reader: Reader, file: File) -> File:
+    def main_of(self, reader: Reader, file: File) -> File:
         """The file that another one belongs to, which is as old as that and goes with it."""
         path = file.path.removesuffix(file.role or "")
         found = None if path == file.path else files.find_file(reader, file.repository_id, path)
@@ -329,6 +329,11 @@ class Judge:
             stored = files.files_of_version(reader, file.version_id)
             found = next((each for each in stored if each.role is None), None)
         return found or evolve(file, path=path)
+
+    def digests_of_kept(self, file: File) -> frozenset[str]:
+        """The digests of a file that is stored: those that its row has, and those that were read of its bytes."""
+        known = self.facts.get(f"sha256:{file.sha256}", NOTHING_TOLD)
+        return digests_of(file.digests, file.sha256).union(known.digests)
 
     def stored(self, reader: Reader, package_id: int) -> Iterator[Stored]:
         """What is known of all versions of a package that is stored, in their order, and of their files."""
@@ -345,13 +350,15 @@ class Judge:
 
     def _facts_of_version(self, version: Version, found: Sequence[File]) -> Facts:
         about = [evolve(each, path=each.path.removesuffix(each.role or "")) for each in found]
-        return self._with_advisories(facts_of_version(self.format, self.member, self.rules.package, version, about))
+        facts = facts_of_version(self.format, self.member, self.rules.package, version, about)
+        digests = facts.digests.union(*(self.digests_of_kept(each) for each in found))
+        return self._with_advisories(evolve(facts, digests=digests))
 
     def _facts_of_file(self, reader: Reader, version: Version, main: File, file: File) -> Facts:
         """The facts of a file. What goes with another file (``main``) is as old as that, and judged as it."""
         facts, names, claim = self._stored_facts(reader, version, main)
         facts = self._with_trust(self._with_own(facts, version.text, names), claim, main.path, names)
-        return self._with_advisories(evolve(facts, digests=facts.digests | digests_of(file.digests, file.sha256)))
+        return self._with_advisories(evolve(facts, digests=facts.digests | self.digests_of_kept(file)))
 
     def _stored_facts(self, reader: Reader, version: Version, main: File) -> tuple[Facts, Sequence[str], Claim | None]:
         """What the catalog tells of a file, its names, and what is claimed of who published it."""
@@ -436,7 +443,7 @@ class Judge:
         if version is None:
             return self._with_advisories(evolve(self._facts_of_no_version(file, file), versions=(text,)))
         facts = self._facts_of_version(version, files.files_of_version(reader, version.id))
-        return evolve(facts, digests=digests_of(file.digests, file.sha256))  # a digest names one file
+        return evolve(facts, digests=self.digests_of_kept(file))  # a digest names one file
 
     def _facts_of_no_version(self, main: File, file: File) -> Facts:
         origin, cached = main.origin, self.member.type is RepositoryType.PROXY
@@ -447,7 +454,7 @@ class Judge:
             first_seen=origin is not None and origin.first_seen,
             source=CACHED if cached else HOSTED,
             route="" if origin is None else origin.route,
-            digests=digests_of(main.digests, main.sha256) | digests_of(file.digests, file.sha256),
+            digests=self.digests_of_kept(main) | self.digests_of_kept(file),
         )
         return with_advisories(facts, self.format, self.known, complete=False)
 
@@ -456,7 +463,7 @@ class Judge:
 
     def of_peer(self, peer: Peer, compare: CompareFacts) -> Facts:
         """What is known of a file of the line, which is itself compared in this way."""
-        facts = self._with_own(peer.facts, peer.version, peer.names, digests=True)
+        facts = self._with_own(peer.facts, peer.version, peer.names)
         facts = self._with_trust(facts, peer.claim, peer.path, peer.names)
         return self._with_advisories(evolve(facts, compare=compare))
 

@@ -14,7 +14,7 @@ from pkgrepo.storage.catalog.packages import files
 from .archive_addresses import ArchiveAddresses
 from .conditions import INSIDE, TRUST, Facts
 from .effective import CompanionRules
-from .facts import advisories_on, digests_of, known_contents
+from .facts import NOTHING_TOLD, advisories_on, digests_of, known_contents
 from .histories import wanted_history
 from .judge import Judge, with_stored
 from .rules import SERVED, Verdict
@@ -73,13 +73,14 @@ class Origins:
         file = files.find_file(reader, self.parent.id, of.path)
         if file is not None and file.sha256 == of.sha256:
             return judge.facts_of_kept(reader, file)
-        return Facts(package=of.package, versions=(of.version,), digests=digests_of({}, of.sha256))
+        known = judge.facts.get(f"sha256:{of.sha256}", NOTHING_TOLD)
+        return Facts(package=of.package, versions=(of.version,), digests=digests_of({}, of.sha256).union(known.digests))
 
     def unread(self, reader: Reader, copy: File) -> tuple[Judge, File] | None:
         """The judge of what a file of the companion is made of, and that; None if rules ask for nothing in it."""
         of = self.companion.origin(copy.attrs)
         judge = None if of is None else self._judge(reader, of.package)
-        if of is None or judge is None or not judge.own:
+        if of is None or judge is None or not (judge.own or judge.rules.reads_digests):
             return None
         file = files.find_file(reader, self.parent.id, of.path)
         return None if file is None or file.sha256 != of.sha256 else (judge, file)

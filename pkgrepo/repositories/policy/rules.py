@@ -106,6 +106,7 @@ class PackageRules:
     The rules that may be about a package; ``rulings`` are the decisions of admins, by version.
 
     ``stamp`` is the same for rules that decide alike. ``at_ms`` is the time of the dated view that they are for.
+    ``beyond`` are those of the parent of a companion, of what its files are made of.
     """
 
     package: str
@@ -114,6 +115,7 @@ class PackageRules:
     needs: frozenset[Datum]
     stamp: str
     at_ms: int | None = None
+    beyond: Sequence[PackageRules] = ()
 
     def decide(self, facts: Facts, now_ms: int) -> Verdict:
         """What they say, see the table above."""
@@ -172,9 +174,15 @@ class PackageRules:
 
     @cached_property
     def algorithms(self) -> frozenset[str]:
-        """The algorithms of the digests that they name."""
+        """The algorithms of the digests that they name, also those beyond them."""
         named = (digest for each in self.rules for digest in each.placed.rule.match.digests)
-        return frozenset(each.partition(":")[0].lower() for each in named)
+        own = frozenset(each.partition(":")[0].lower() for each in named)
+        return own.union(*(each.algorithms for each in self.beyond))
+
+    @property
+    def reads_digests(self) -> bool:
+        """Whether they name digests that may not be known of a stored file: its sha256 always is."""
+        return bool(self.algorithms - {"sha256"})
 
     @property
     def changes(self) -> bool:

@@ -28,6 +28,7 @@ from .trust import Wanted
 MOST_RULES: Final = 200  # of a repository, or of the server
 MOST_PATTERNS: Final = 1000  # of one rule
 MOST_LABELS: Final = 50  # of one rule
+NAMED_DIGESTS: Final = ("sha256", "sha512", "sha1", "md5")  # the algorithms of the digests that rules name
 DIGEST: Final = re.compile(r"(?:sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}|sha1:[0-9a-f]{40}|md5:[0-9a-f]{32})")
 MALWARE: Final = "malware"  # in place of a severity: what is hostile, of whatever severity
 NAMED: Final = re.compile(r"[A-Z][A-Za-z0-9]*-[A-Za-z0-9:._-]{1,80}")  # the id of an advisory, such as CVE-2024-1
@@ -46,7 +47,7 @@ Datum = Literal[
     "labels",
     "digests",
 ]
-# What may not be known of a version. Digests are: what no document announces is read from the file before it is sent.
+# What may not be known of a version. Digests are: one that nothing tells is read of the file before it is sent.
 MISSABLE: Final[frozenset[Datum]] = frozenset(
     {"age", "licences", "advisories", "install_scripts", "contents", "licences_inside", "differs", "trust", "labels"}
 )
@@ -191,8 +192,8 @@ class Order:
 
     With ``folds`` dashes, underscores and dots are the same in a name. The versions of images are ``tags``. ``is_name``
     tells whether a package can be called so. ``tells`` are the data that the format can have at all, ``contents`` what
-    its files can have inside, and ``differs`` what can be compared of its versions. ``ecosystem`` is OSV's word for it,
-    empty if there is none.
+    its files can have inside, and ``differs`` what can be compared of its versions. ``algorithms`` are those of the
+    digests by which it knows what it has. ``ecosystem`` is OSV's word for it, empty if there is none.
     """
 
     ranges: Ranges = NO_VERSIONS
@@ -202,6 +203,7 @@ class Order:
     tells: frozenset[Datum] = MISSABLE | {"digests"}
     contents: frozenset[Word] = frozenset(WORDS)
     differs: frozenset[Difference] = frozenset(DIFFERENCES)
+    algorithms: frozenset[str] = frozenset(NAMED_DIGESTS)
     name: str = ""
     ecosystem: str = ""
 
@@ -340,12 +342,7 @@ def _check_match(match: RuleMatch, orders: Sequence[Order], place: str) -> None:
     for number, name in enumerate(match.packages):
         if not WILD & {*name} and not any(each.is_name(name) for each in orders):
             raise Invalid(f"no package can be called {name!r}", f"{place}/packages/{number}")
-    for number, digest in enumerate(match.digests):
-        if not DIGEST.fullmatch(digest.lower()):
-            raise Invalid(
-                "a digest is sha256, sha512, sha1 or md5, a colon and all of its hexadecimal digits",
-                f"{place}/digests/{number}",
-            )
+    _check_digests(match.digests, orders, f"{place}/digests")
     wanted = match.advisories
     if wanted and wanted not in (*SEVERITIES, "any", MALWARE) and not NAMED.fullmatch(wanted):
         severities = ", ".join(SEVERITIES)
@@ -360,6 +357,21 @@ def _check_match(match: RuleMatch, orders: Sequence[Order], place: str) -> None:
         words = ", ".join(match.differs)
         raise Invalid(f"this condition can never be met here: nothing tells {words} of this format", f"{place}/differs")
     _check_versions(match.versions, orders, f"{place}/versions")
+
+
+def _check_digests(digests: Sequence[str], orders: Sequence[Order], place: str) -> None:
+    """Check that texts are digests, each of an algorithm by which one of the formats knows what it has."""
+    for number, digest in enumerate(digests):
+        if not DIGEST.fullmatch(digest.lower()):
+            raise Invalid(
+                "a digest is sha256, sha512, sha1 or md5, a colon and all of its hexadecimal digits",
+                f"{place}/{number}",
+            )
+        if not any(digest.partition(":")[0].lower() in each.algorithms for each in orders):
+            raise Invalid(
+                "this condition can never be met here: manifests and layers of images are known by their sha256",
+                f"{place}/{number}",
+            )
 
 
 def _check_versions(text: str, orders: Sequence[Order], pointer: str) -> None:

@@ -76,6 +76,40 @@ def test_a_digest_is_blocked(world: World, format: str, kind: str) -> None:
         world.unblock(uid)
 
 
+@pytest.mark.parametrize("algorithm", ["sha512", "md5"])
+@pytest.mark.parametrize("kind", ["hosted", "around", "cold", "kept", "joined"])
+@pytest.mark.parametrize("format", CASES)
+def test_a_digest_that_nothing_tells_is_blocked(world: World, format: str, kind: str, algorithm: str) -> None:
+    case, hosted, name = CASES[format], f"{format}-{kind}-{algorithm}", f"demo{kind}{algorithm}"
+    versions = ("1.0.0", "1.1.0")
+    world.add(format, hosted, {"type": "Hosted"})
+    for each in versions:
+        case.put_by(world.at(hosted), name, each)  # a package of its own, of whose files nothing was read yet
+    asked = hosted
+    if kind in ("cold", "kept", "joined"):
+        asked = f"{hosted}-mirror"
+        route = {"url": f"{world.url}/repositories/main/{hosted}{case.upstream}", "name": "up"}
+        world.add(format, asked, {"type": "Proxy", "proxy": {"routes": [route]}, "cache_ttl": "1d"})
+    if kind in ("around", "joined"):
+        world.add(format, f"{hosted}-all", {"type": "Virtual", "members": [f"main/{asked}"]})
+        asked = f"{hosted}-all"
+    older, path = (case.file_of(name, each) for each in versions)
+    client, document, listed = world.at(asked), case.document_of(name), case.listing(name, versions[1])
+    if kind != "cold":
+        assert client.get(path).status == 200
+        assert listed in client.get(document).body
+    digest = hashlib.new(algorithm, world.at(hosted).get(path).body).hexdigest()
+    uid = world.block(asked, "", digests=[f"{algorithm}:{digest}"])
+    for method, fields in (("HEAD", {}), ("GET", {"Range": "bytes=0-1"}), ("GET", {}), ("GET", {})):
+        assert client.ask(method, path, headers=fields).status == 403, (method, fields)
+    assert client.get(older).status == 200
+    if format != "maven":  # whose documents list versions, which have further files
+        assert listed not in client.get(document).body
+    world.unblock(uid)
+    assert client.get(path).status == 200
+    assert listed in client.get(document).body
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_latest_version_of_npm_is_the_highest_that_is_left(world: World, kind: str) -> None:
     client = world.at(f"npm-{kind}")

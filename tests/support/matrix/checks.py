@@ -114,7 +114,7 @@ async def check_abouts(world: World, specimen: Specimen, name: str, rule: RuleKi
     """A document about one version names what is served of it, and is refused if that is nothing."""
     for version in LICENCES:
         items = [each for each in specimen.items if each.version == version]
-        for path in (each.format(version, digest=items[0].digests[0]) for each in specimen.abouts):
+        for path in (each.format(version, digest=items[0].digests()[0]) for each in specimen.abouts):
             reply = await world.ask(name, "GET", path)
             if all(rule.refuses(specimen, each) for each in items):
                 assert reply.status in (200, 403, 404, 451), (path, reply.status, reply.body)

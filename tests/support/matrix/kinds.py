@@ -54,8 +54,13 @@ def _first(specimen: Specimen, item: Item) -> bool:
     return item.pth or (item.scripts is True and item.version == BAD and specimen.format != "python")
 
 
-def _digests(specimen: Specimen) -> list[str]:
-    return [f"sha256:{digest}" for each in specimen.bad for digest in each.digests]
+def _digests(specimen: Specimen, algorithm: str) -> list[str]:
+    return [f"{algorithm}:{digest}" for each in specimen.bad for digest in each.digests(algorithm)]
+
+
+def _unknown(specimen: Specimen) -> str:
+    """An algorithm whose digests nothing tells of files; of those of Java and raw all are stored."""
+    return "md5" if specimen.format == "npm" else "sha1"
 
 
 def _source(_specimen: Specimen, kind: str) -> Mapping[str, Any]:
@@ -68,7 +73,14 @@ RULES = (
     RuleKind("pattern", lambda each, _: {"packages": [f"*{each.name[1:-1]}*"]}, _every),
     RuleKind("range", lambda each, _: {"packages": [each.name], "versions": ">=1.1"}, _bad),
     RuleKind("version", lambda each, _: {"versions": BAD}, _bad),
-    RuleKind("digest", lambda each, _: {"digests": _digests(each)}, _bad, by_bytes=True),
+    RuleKind("digest", lambda each, _: {"digests": _digests(each, "sha256")}, _bad, by_bytes=True),
+    RuleKind(
+        "unknown_digest",
+        lambda each, _: {"digests": _digests(each, _unknown(each))},
+        _bad,
+        lambda each: not each.labels,
+        by_bytes=True,
+    ),
     RuleKind("licence", lambda *_: {"licences": ["GPL-*"]}, _bad, lambda each: bool(each.items[0].licence)),
     RuleKind(
         "install_scripts",

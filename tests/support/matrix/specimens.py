@@ -42,17 +42,22 @@ class Item:
     A file of a version as rules judge it, and where clients get it.
 
     ``marker`` is in a document if and only if that names the file. ``paths`` give its bytes or are derived of it, and
-    are refused with it; those in ``silent`` are refused without its name or its reason. ``digest`` is its sha256.
+    are refused with it; those in ``silent`` are refused without its name or its reason. ``contents`` are the bytes that
+    a digest may name.
     """
 
     version: str
     marker: bytes
     paths: tuple[str, ...]
-    digests: tuple[str, ...]
+    contents: tuple[bytes, ...]
     scripts: bool | None = None
     licence: str = ""
     beside: tuple[str, ...] = ()
     pth: bool = False
+
+    def digests(self, algorithm: str = "sha256") -> tuple[str, ...]:
+        """The digests (hex) of its bytes."""
+        return tuple(hashlib.new(algorithm, each).hexdigest() for each in self.contents)
 
 
 @frozen
@@ -95,10 +100,6 @@ class Specimen:
     def bad(self) -> tuple[Item, ...]:
         """Those of the version that rules are made against."""
         return tuple(each for each in self.items if each.version == BAD)
-
-
-def sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 def plain(body: bytes) -> bytes:
@@ -177,7 +178,7 @@ NPM = Specimen(
                 f"/@acme%2fevil-tool/{version}",
                 f"/-/npm/v1/attestations/@acme%2fevil-tool@{version}",
             ),
-            (sha256(data),),
+            (data,),
             version == BAD,
             LICENCES[version],
         )
@@ -235,7 +236,7 @@ PYTHON = Specimen(
             version,
             name.encode(),
             _python_paths(version, name),
-            (sha256(data),),
+            (data,),
             name.endswith(".gz"),
             LICENCES[version],
             pth=version == BAD and name.endswith(".whl"),
@@ -263,7 +264,7 @@ CHANNEL = evolve(
             version,
             f"evil-tool-{version}".encode(),
             (f"/conda/noarch/evil-tool-{version}-py_0.conda",),
-            (sha256(data),),
+            (data,),
             False,
             LICENCES[version],
             pth=version == BAD,
@@ -277,7 +278,7 @@ CHANNEL = evolve(
     kinds=("hosted", "around"),
     read_late=(
         *("contents", "pth", "differs", "licence_differs", "unexplained", "licences_inside"),
-        *("no_provenance", "trust_fell"),
+        *("no_provenance", "trust_fell", "unknown_digest"),
     ),
 )
 
@@ -319,7 +320,7 @@ RUBY = Specimen(
                 f"/quick/Marshal.4.8/evil_tool-{version}.gemspec.rz",
                 f"/api/v1/attestations/evil_tool-{version}.json",
             ),
-            (sha256(data),),
+            (data,),
             version == BAD,
             LICENCES[version],
         )
@@ -371,7 +372,7 @@ CARGO = Specimen(
                 f"/api/v1/crates/evil_tool/{version}/download",
                 f"/api/v1/crates/Evil_Tool/{version}/download",
             ),
-            (sha256(data),),
+            (data,),
             version == BAD,
             LICENCES[version],
         )
@@ -408,7 +409,7 @@ CONDA = Specimen(
             version,
             f"evil-tool-{version}".encode(),
             (f"/noarch/evil-tool-{version}-py_0.conda",),
-            (sha256(data),),
+            (data,),
             None,
             LICENCES[version],
             pth=version == BAD,
@@ -421,7 +422,7 @@ CONDA = Specimen(
         f"{SHARD}/noarch",
     ),
     newest=("/noarch/current_repodata.json",),
-    read_late=("pth", "differs", "licence_differs", "licences_inside"),
+    read_late=("pth", "differs", "licence_differs", "licences_inside", "unknown_digest"),
     of_upstream=("/noarch/current_repodata.json",),
 )
 
@@ -452,7 +453,7 @@ HELM = Specimen(
             version,
             f"evil-tool-{version}.tgz".encode(),
             (f"/charts/evil-tool-{version}.tgz", f"/evil-tool-{version}.tgz"),
-            (sha256(data),),
+            (data,),
             None,
             LICENCES[version],
         )
@@ -461,6 +462,7 @@ HELM = Specimen(
     publish=_publish_charts,
     documents=("/index.yaml", "/api/charts", "/api/charts?limit=9", "/api/charts/evil-tool"),
     abouts=tuple(f"/api/charts/evil-tool/{{}}{each}" for each in ("", "/values")),
+    read_late=("unknown_digest",),
 )
 
 # Java
@@ -501,7 +503,7 @@ JAVA = Specimen(
             version,
             version.encode(),
             _java_paths(version),
-            (sha256(JARS[version]), sha256(POMS[version])),
+            (JARS[version], POMS[version]),
             None,
             LICENCES[version],
             (f"{JAVA_FOLDER}/{version}/notes.txt",),
@@ -535,7 +537,7 @@ RAW = Specimen(
             version,
             version.encode(),
             tuple(f"/evil-tool/{version}/evil-tool-{version}.bin{each}" for each in ("", ".sha256", ".sha512", ".md5")),
-            (sha256(data),),
+            (data,),
         )
         for version, data in RAW_FILES.items()
     ),
@@ -572,7 +574,7 @@ GO = Specimen(
                 f"/example.com/%21evil-tool/@v/v{version}.zip",
                 go_path(GO_NAME, f"v{version}", "mod"),
             ),
-            (sha256(data), sha256(GO_MODS[version])),
+            (data, GO_MODS[version]),
             None,
             LICENCES[version],
             (go_path(GO_NAME, f"v{version}", "info"),),
@@ -628,7 +630,7 @@ CONTAINER = Specimen(
                 f"/v2/evil/tool/manifests/{image.digest}",
                 *(f"/v2/evil/tool/blobs/{digest_of(each)}" for each in image.blobs),
             ),
-            (image.digest.partition(":")[2],),
+            (image.manifest,),
         )
         for version, image in IMAGES.items()
     ),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
+from collections.abc import Collection
+from hashlib import md5, sha256, sha512
+from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -10,11 +12,12 @@ import pytest
 from twisted.internet.defer import Deferred
 
 from pkgrepo.archives.inside import Inside, Signs
-from pkgrepo.errors import NotFound
+from pkgrepo.errors import BlobMissing, NotFound
 from pkgrepo.formats.maven.metadata.joining import ARTIFACT
 from pkgrepo.formats.npm import inside
 from pkgrepo.model import Repository
-from pkgrepo.proxy.resolving.fact_reading import FactReading
+from pkgrepo.proxy.resolving import fact_reading
+from pkgrepo.proxy.resolving.fact_reading import PIECE, FactReading
 from pkgrepo.proxy.resolving.flat_members import FlatMember
 from pkgrepo.proxy.resolving.rules import PolicyJudges
 from pkgrepo.proxy.resolving.serving import Want
@@ -157,7 +160,7 @@ async def test_a_kept_file_of_which_less_is_known_than_rules_ask_for_is_read_onc
     assert (await world.files.find(mirror, "demo", path)).file
     await world.settle()  # it is kept
     _, noted = await world.core.catalog.look(facts_of_package, "ruby", "demo")
-    assert (noted[name].digests, noted[name].licences) == ((name,), None)
+    assert (noted[name].digests, noted[name].licences) == ((name, f"sha512:{sha512(data).hexdigest()}"), None)
     read = FactReading._read
     files: list[str] = []
 
@@ -180,6 +183,65 @@ async def test_a_kept_file_of_which_less_is_known_than_rules_ask_for_is_read_onc
     assert await refused({"match": {"licences": ["GPL*"]}})
     assert not await refused({"match": {"licences": ["MIT"]}})
     assert files == [path]
+
+
+async def test_each_digest_of_a_kept_file_is_computed_once(world: ProxyWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    up = world.started(RubyUpstream())
+    data, path = up.add("demo", "1.0.0"), "gems/demo-1.0.0.gem"
+    mirror = await world.proxy("mirror", up, format="ruby", cache_ttl="1d")
+    assert (await world.files.find(mirror, "demo", path)).file
+    await world.settle()  # it is kept
+    compute = fact_reading._digests
+    computed: list[set[str]] = []
+
+    def counted(content: int | bytes, algorithms: Collection[str]) -> dict[str, str]:
+        computed.append({*algorithms})
+        return compute(content, algorithms)
+
+    monkeypatch.setattr(fact_reading, "_digests", counted)
+
+    async def refused(*digests: str) -> bool:
+        policy = {"rules": [{"name": "r", "match": {"digests": digests}}]}
+        ruled = await world.change(mirror, settings={"cache_ttl": "1d", "policy": policy})
+        try:
+            await world.files.find(ruled, "demo", path)
+        except RuleRefused:
+            return True
+        return False
+
+    others = f"sha512:{'0' * 128}", f"sha1:{'0' * 40}"
+    for _ in range(2):
+        assert not await refused(f"sha256:{'0' * 64}")
+        assert not await refused(*others)
+        assert await refused(f"md5:{md5(data).hexdigest()}", *others)
+        assert await refused(f"SHA512:{sha512(data).hexdigest()}")
+    assert computed == [{"sha512", "sha1"}, {"md5"}]
+
+
+async def test_bytes_that_are_others_than_those_that_were_stored_have_no_digests(
+    world: ProxyWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    up = world.started(RubyUpstream())
+    data, path = up.add("demo", "1.0.0"), "gems/demo-1.0.0.gem"
+    policy = {"rules": [{"name": "r", "match": {"digests": [f"md5:{md5(data).hexdigest()}"]}}]}
+    mirror = await world.proxy("mirror", up, format="ruby", cache_ttl="1d", policy=policy)
+    compute = fact_reading._digests
+    monkeypatch.setattr(fact_reading, "_digests", lambda content, named: compute(content[:-1], named))
+    with pytest.raises(BlobMissing):
+        await world.files.find(mirror, "demo", path)
+    monkeypatch.undo()
+    with pytest.raises(RuleRefused):
+        await world.files.find(mirror, "demo", path)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2 * PIECE + 1])
+def test_digests_of_a_file_are_read_of_all_of_it(tmp_path: Path, size: int) -> None:
+    data = bytes(size)
+    (tmp_path / "file").write_bytes(data)
+    expected = {"sha256": sha256(data).hexdigest(), "md5": md5(data).hexdigest()}
+    with (tmp_path / "file").open("rb") as file:
+        assert fact_reading._digests(file.fileno(), ["md5"]) == expected
+    assert fact_reading._digests(data, ["md5"]) == expected
 
 
 async def test_looking_into_files_keeps_nobody_else_waiting(world: ProxyWorld, monkeypatch: pytest.MonkeyPatch) -> None:

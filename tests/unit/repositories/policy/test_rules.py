@@ -295,6 +295,16 @@ def test_rules_that_cannot_be_meant_are_refused(given: list[dict[str, Any]], poi
     assert refused.value.pointer == pointer
 
 
+@pytest.mark.parametrize("digest", [f"sha512:{'a' * 128}", f"SHA1:{'a' * 40}", f"md5:{'a' * 32}"])
+def test_images_are_known_by_their_sha256_alone(digest: str) -> None:
+    rules = [PolicyRule(name="a", match=RuleMatch(digests=[SHA, digest]))]
+    with pytest.raises(Invalid, match="known by their sha256") as refused:
+        check_rules(rules, [IMAGES], "/rules")
+    assert refused.value.pointer == "/rules/0/match/digests/1"
+    check_rules(rules, [IMAGES, ORDER], "/rules")
+    check_rules(rules, [IMAGES], "/rules", stored=rules)  # one of an earlier release stands in the way of no other
+
+
 def test_a_range_must_mean_something_in_one_of_the_formats() -> None:
     rules = [msgspec.convert({"name": "a", "match": {"versions": ">=1.0"}}, PolicyRule)]
     with pytest.raises(Invalid, match="this format has no versions"):
@@ -382,10 +392,13 @@ def test_lists_leave_out_what_was_judged_by_the_rules_of_now() -> None:
 
 @pytest.mark.parametrize("of_parent", [True, False])
 def test_a_companion_asks_for_what_its_own_rules_and_those_of_its_parent_ask(of_parent: bool) -> None:
-    digests = Placed(PolicyRule(name="r", match=RuleMatch(digests=[f"sha256:{'0' * 64}"])), "main/py")
+    digests = Placed(PolicyRule(name="r", match=RuleMatch(digests=[f"sha1:{'0' * 40}"])), "main/py")
     some, none = RuleSet([digests], PEP), RuleSet((), PEP)
     rules = CompanionRules(none if of_parent else some, some if of_parent else none, none, lambda key: [key])
     assert (rules.reads_bytes, rules.reads_metadata) == (True, False)
+    about = rules.of("demo")
+    assert about is not None
+    assert (about.algorithms, about.reads_digests) == ({"sha1"}, True)
 
 
 @pytest.mark.parametrize(
