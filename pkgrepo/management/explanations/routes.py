@@ -141,15 +141,15 @@ def _key(call: Call, repository: Repository, name: str) -> str:
 
 
 async def _labels(call: Call, repository: Repository) -> list[tuple[Repository, str]]:
-    """The repositories behind this one, and what they are called to the caller."""
+    """The repositories behind this one, and what they are called to the caller: by their names if lists show them."""
     behind: dict[int, Repository] = {}
     for leaf in call.shared.proxy.resolver.ways(repository):
         behind |= {each.id: each for each in (*leaf.around, leaf.repository)}
-    labels = []
-    for number, each in enumerate(behind.values()):
-        known = each.id == repository.id or await call.shared.access.authorizer.knows(call.identity, each)
-        labels.append((each, each.path if known else f"member {number}"))
-    return labels
+    visible = await call.services.callers.authorizer.visible(call.identity, [*behind.values()])
+    named = {repository.id, *(each.id for each in visible)}
+    return [
+        (each, each.path if each.id in named else f"member {number}") for number, each in enumerate(behind.values())
+    ]
 
 
 async def _edited(call: Call, found: Explanation) -> set[int]:

@@ -14,7 +14,8 @@ from pkgrepo.management.api.fields import NextCursor, PackageName, RepositoryPat
 from pkgrepo.management.api.pages import cursor_of
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.schema import Record
-from pkgrepo.model import Action, DatedView, Repository, RepositoryType
+from pkgrepo.management.packages.merged import is_merged, readable_members
+from pkgrepo.model import DatedView, Repository, RepositoryType
 from pkgrepo.model.structs import meaning
 from pkgrepo.repositories.clock import from_ms
 from pkgrepo.repositories.format import VersionKinds
@@ -109,9 +110,7 @@ async def show_snapshot(call: Call) -> Snapshot:
     view = shown.view
     assert view is not None, "it is a view"
     assert kinds is not None, "formats with views have versions"
-    members = list(call.shared.proxy.resolver.flat_members(repository))
-    if repository.type is RepositoryType.VIRTUAL:
-        members = [each for each in members if await call.may(Action.READ, each)]
+    members = await readable_members(call) if is_merged(call) else [repository]
     limit, after = call.integer("limit", 50, 1, MOST_PACKAGES), call.page_request.after("")
     read = partial(call.catalog.scan, partial(_read, kinds=kinds), members, view, after, limit)
     keys, found = await call.shared.view_turns.make(shown, read)

@@ -223,10 +223,13 @@ async def test_hosted_names_and_switched_off_members_are_explained(stack: Stack,
     assert up.count() == 0
 
 
-async def test_members_that_a_reader_may_not_know_have_no_names(stack: Stack, up: NpmUpstream) -> None:
+@pytest.mark.parametrize("visibility", ["private", "hidden"])
+async def test_members_that_no_list_shows_to_a_reader_have_no_names(
+    stack: Stack, up: NpmUpstream, visibility: str
+) -> None:
     up.add("left", published=ago())
-    await add(stack, "own", {"type": "Hosted"}, visibility="private")
-    await add_proxy(stack, "mirror", up, visibility="private", policy={"minimum_release_age": {"days": 3}})
+    await add(stack, "own", {"type": "Hosted"}, visibility=visibility)
+    await add_proxy(stack, "mirror", up, visibility=visibility, policy={"minimum_release_age": {"days": 3}})
     await add_virtual(stack, "all", "own", "mirror")
     for query in ({}, {"version": "1.0.0"}, {"file": "left/-/left-1.0.0.tgz"}):
         reply = await ask(stack, "all", "left", **query)
