@@ -42,6 +42,7 @@ from pkgrepo.client.transfers.image_layouts import Fetch, Registry, write_image,
 from pkgrepo.client.transfers.mirror import GivenLock, assign_locks
 from pkgrepo.concurrency.together import in_batches
 from pkgrepo.display import plural, size
+from pkgrepo.errors import Invalid
 from pkgrepo.untrusted.signed_lists import Listed, Manifest, render_list
 
 PARALLEL: Final = CONNECTIONS  # files that are fetched at once
@@ -154,8 +155,9 @@ async def write(
     """
     Write what repositories have into FILE, signed by the server: you need the action admin in each of them.
 
-    Of proxies and virtual repositories that is what they keep. Carry the file to another server, and take it in there
-    with "bundle read". The server's key (GET /api/system/twin-key) is to be carried there by another way.
+    Of proxies that is what they keep; of a virtual repository name the members. If there is no file for you in any of
+    them, nothing is written. Carry the file to another server, and take it in there with "bundle read". The server's
+    key (GET /api/system/twin-key) is to be carried there by another way.
     """
     given = checked(lambda: [GivenLock.read(each, repositories) for each in locks])
     last = {} if since is None else await _read_last(session, since)
@@ -163,18 +165,25 @@ async def write(
     with checked(lambda: Draft(file, replace=force, alone=True)) as draft:
         writer = Writer(cast("IO[bytes]", draft))
         records = {name: await session.client.get("repository", name) for name in repositories}
+        for record in records.values():
+            if record["type"] == "Virtual":
+                path = f"{record['storage_name']}/{record['name']}"
+                raise Invalid(f"{path} is virtual, and lists no packages: bundle its members")
         formats = {name: str(record["format"]) for name, record in records.items()}
         chosen_locks = await assign_locks(session.client, given, formats)
         for number, (name, record) in enumerate(records.items()):
             path = f"{record['storage_name']}/{record['name']}"
             chosen = None if not locks else await _choose(session, path, chosen_locks[name], only)
             report["repositories"].append(await _write_repository(session, writer, number, record, chosen, last))
+        missing = [each for repository in report["repositories"] for each in repository["missing"]]
+        if not missing and not any(each["files"] or each["earlier"] for each in report["repositories"]):
+            names = ", ".join(each["repository"] for each in report["repositories"])
+            raise Invalid(f"no file of {names} is listed for you, so no bundle is written")
         writer.finish()
         draft.keep_durably(None)
     total = file.stat().st_size
     parts = [f"{each['repository']}: {plural(each['files'], 'file')}" for each in report["repositories"]]
     session.printer.done(f"{file}: {size(total)}; {', '.join(parts)}", {**report, "size_bytes": total})
-    missing = [each for repository in report["repositories"] for each in repository["missing"]]
     for each in missing:
         session.printer.note(f"missing: {each}")
     if missing:

@@ -26,12 +26,12 @@ def token(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def run(world: World, token: Path, *arguments: str) -> str:
+def run(world: World, token: Path, *arguments: str, status: int = 0) -> str:
     """The output of a command that talks to the server."""
     command = [*arguments, "--url", world.url, "--token-file", str(token)]
     done = run_pkgrepo(*command, environ=clean_environment(), folder=token.parent)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout + done.stderr
 
 
 def test_a_twin_has_documents_and_files(world: World, token: Path, case: Case, tmp_path: Path) -> None:
@@ -55,3 +55,25 @@ def test_a_bundle_is_taken_in(world: World, token: Path, case: Case) -> None:
     assert case.shown in client.get(case.documents[0]).body
     for path in (case.older, *case.files):
         assert client.get(path).body == own.get(path).body
+
+
+def test_a_bundle_of_a_virtual_repository_or_of_nothing_is_not_written(
+    world: World, token: Path, tmp_path: Path
+) -> None:
+    world.add("npm", "npm-without", {"type": "Hosted"})
+    bundle = tmp_path / "first.tar"
+
+    def write(*repositories: str, status: int = 0) -> str:
+        return run(world, token, "bundle", "write", str(bundle), "--force", *repositories, status=status)
+
+    for virtual in ("all", "around"):
+        told = write("main/npm-own", f"main/npm-{virtual}", status=2)
+        assert f"main/npm-{virtual} is virtual, and lists no packages: bundle its members" in told
+    assert "no file of main/npm-without is listed for you" in write("main/npm-without", status=2)
+    assert list(tmp_path.iterdir()) == []
+    assert "main/npm-without: 0 files" in write("main/raw-own", "main/npm-without")
+    written = bundle.read_bytes()
+    write("main/npm-without", status=2)
+    assert bundle.read_bytes() == written
+    since = ["bundle", "write", str(tmp_path / "second.tar"), "main/raw-own", "--since", str(bundle)]
+    assert "main/raw-own: 0 files" in run(world, token, *since)  # of which the last one has all
