@@ -62,9 +62,9 @@ class Refuse(Protocol):
     """Tells why a version of a hosted repository, or a tag or digest of an image, is not served."""
 
     def __call__(
-        self, services: Services, repository: Repository, package_key: str, version: str
+        self, services: Services, repository: Repository, package_key: str, version: str, asked: Repository
     ) -> Awaitable[RuleRefused | None]:
-        """The error that clients get; None if it is served."""
+        """The error that clients get of ``asked``, the repository or a virtual one around it; None if it is served."""
 
 
 class ChangeTag(Protocol):

@@ -41,7 +41,7 @@ from .proxied.replication import ImageCopies
 from .routes import RegistrySite
 from .saved_images import publish_sent
 from .setup import artifact_snippets, install_snippets, logins, snippets
-from .target import Target
+from .target import Target, Terms
 
 
 def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tuple[str, ...] = ()) -> Format:
@@ -86,8 +86,11 @@ def container(*, service: str = "pkgrepo", ping: str = "auto", trusted_keys: tup
         explainer = ImageExplainer(services, images_of(services), keyring.ids)
         return await explainer.explain(repository, package_key, version, revalidate=revalidate)
 
-    async def refusal(services: Services, repository: Repository, package_key: str, version: str) -> RuleRefused | None:
-        target = Target(repository, package_key, package_key, base="", scope="")
+    async def refusal(
+        services: Services, repository: Repository, package_key: str, version: str, asked: Repository
+    ) -> RuleRefused | None:
+        terms = Terms(asked, lambda _: True, generation=0)
+        target = Target(repository, package_key, package_key, base="", scope="", terms=terms)
         try:
             await images_of(services).rules.choose(target, version, Trace(), counted=False)
         except RuleRefused as error:

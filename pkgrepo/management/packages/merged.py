@@ -7,11 +7,13 @@ from typing import Final
 
 from attrs import frozen
 
+from pkgrepo.errors import NotFound
 from pkgrepo.interfaces import Reader, Value
 from pkgrepo.management.api.call import Call
 from pkgrepo.model import Action, Repository, RepositoryType
 from pkgrepo.storage.catalog.orders import Order
 from pkgrepo.storage.catalog.packages import packages
+from pkgrepo.storage.catalog.packages.events import Event, last_published
 from pkgrepo.storage.catalog.packages.summaries import PackageSummary, find_package_summary, list_package_summaries
 
 LEAST: Final = 50  # packages that are read of a member together
@@ -29,16 +31,40 @@ async def readable_members(call: Call) -> list[Repository]:
     """
     The members of a virtual repository that the caller may see and read, in the order in which clients get them.
 
-    A hidden one is in no list for others than those who edit it.
+    A hidden one is in no list for others than those who edit it. Hosted ones come first: a name that they have is asked
+    of no upstream.
     """
     members = [each for each in call.shared.proxy.resolver.flat_members(call.repository) if each.active]
     visible = await call.services.callers.authorizer.visible(call.identity, members)
-    return [each for each in visible if await call.may(Action.READ, each)]
+    readable = [each for each in visible if await call.may(Action.READ, each)]
+    return sorted(readable, key=lambda each: each.type is not RepositoryType.HOSTED)
 
 
 def is_merged(call: Call) -> bool:
     """Whether the repository of the call has what others have."""
     return bool(call.repository.type is RepositoryType.VIRTUAL)
+
+
+async def get_held(call: Call) -> Held:
+    """The package that the path names, in a virtual repository. :raises NotFound: no member has it for the caller"""
+    held: Held | None = await call.catalog.scan(find_held, await readable_members(call), call.package or "")
+    if held is None:
+        raise NotFound("package", call.package or "")
+    return held
+
+
+async def go_to_member(call: Call) -> Repository:
+    """
+    Have the call be about the member that has the package, if it is about a virtual repository.
+
+    Returns the repository that was asked, whose rules hold also for what its members have.
+
+    :raises NotFound: no member has the package for the caller
+    """
+    asked = call.repository
+    if is_merged(call):
+        call.repository = (await get_held(call)).member
+    return asked
 
 
 def find_held(r: Reader, members: Iterable[Repository], key: str) -> Held | None:
@@ -48,6 +74,22 @@ def find_held(r: Reader, members: Iterable[Repository], key: str) -> Held | None
         if summary is not None:
             return Held(each, summary)
     return None
+
+
+def list_published(r: Reader, members: Sequence[Repository], limit: int) -> list[Event]:
+    """
+    The last events by which versions came, the latest first; of each package those of the first member that has it.
+
+    At most ``limit`` events are read of each member.
+    """
+    events = {each.id: last_published(r, each.id, limit) for each in members}
+    keys = sorted({event.package_key for some in events.values() for event in some})
+    taken, found = set[str](), list[Event]()
+    for each in members:
+        held = packages.names_of(r, each.id, keys).keys() - taken
+        found += [event for event in events[each.id] if event.package_key in held]
+        taken |= held
+    return sorted(found, key=lambda event: -event.seq)
 
 
 def list_held(

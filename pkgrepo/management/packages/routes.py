@@ -17,7 +17,7 @@ from pkgrepo.management.packages import images
 from pkgrepo.management.packages.advisories import known_of_package, worst_of, worst_of_packages
 from pkgrepo.management.packages.contents import TreeEntry
 from pkgrepo.management.packages.image_contents import Platforms, platforms_of
-from pkgrepo.management.packages.merged import Held, find_held, is_merged, list_held, readable_members
+from pkgrepo.management.packages.merged import Held, get_held, go_to_member, is_merged, list_held, readable_members
 from pkgrepo.management.packages.records import contents_of, file_record, file_url, repository_url, version_record
 from pkgrepo.management.packages.refused import find_refusal
 from pkgrepo.management.packages.schema import (
@@ -84,10 +84,7 @@ async def show_package(call: Call) -> PackageRecord:
     Of a virtual repository it is that of the first member that has it, of those that the caller may read.
     """
     if is_merged(call):
-        held = await call.catalog.scan(find_held, await readable_members(call), call.package or "")
-        if held is None:
-            raise NotFound("package", call.package or "")
-        return (await _held_records(call, [held]))[0]
+        return (await _held_records(call, [await get_held(call)]))[0]
     found = await call.catalog.scan(find_package_summary, call.repository.id, call.package or "")
     if found is None:
         raise NotFound("package", call.package or "")
@@ -149,13 +146,15 @@ async def show_version(call: Call, version: str) -> VersionRecord:
     """
     In the answer, metadata contains further fields of the format, without the readme.
 
-    file_count and size are those of all files, however many are in the answer.
+    file_count and size are those of all files, however many are in the answer. Of a virtual repository it is that of
+    the first member that has the package, of those that the caller may read; refused is what its own clients get.
     """
+    asked = await go_to_member(call)
     if images.are_in(call):
         image = await call.find_package()
         record = await images.version(call, image, version)
         with suppress(UpstreamFailed):  # what labels the image has is not known just now
-            refused = await find_refusal(call, image, version)
+            refused = await find_refusal(call, image, version, asked)
             record.refused = None if refused is None else str(refused)
         return record
     package, found = await call.find_version(version)
@@ -168,7 +167,7 @@ async def show_version(call: Call, version: str) -> VersionRecord:
     record = version_record(
         package.name, found, held, totals, names, needed, address, shows_urls=may_edit, contents=inside
     )
-    refused = await find_refusal(call, package, found.text)
+    refused = await find_refusal(call, package, found.text, asked)
     record.refused = None if refused is None else str(refused)
     return record
 
@@ -331,7 +330,12 @@ async def _readable(
     ),
 )
 async def list_versions(call: Call) -> Page[VersionSummaryRecord]:
-    """Versions are compared as the format orders them; those of images by their names."""
+    """
+    Versions are compared as the format orders them; those of images by their names.
+
+    Of a virtual repository they are those of the first member that has the package, of those that the caller may read.
+    """
+    await go_to_member(call)
     package = await call.find_package()
     if images.are_in(call):
         listed = await images.versions(call, package)

@@ -30,6 +30,7 @@ from pkgrepo.storage.catalog.packages.search.words import find_hits
 from pkgrepo.storage.catalog.packages.summaries import PackageSummary, last_changed_packages, summaries_of
 
 from .advisories import KnownPlace, known_places, said
+from .merged import is_merged, list_published, readable_members
 from .schema import Facet, Facets, Hits, PackageHit, ReleaseRecord, Worst
 
 MOST_WORDS = 8
@@ -306,10 +307,15 @@ async def list_releases(call: Call) -> list[ReleaseRecord]:
     """
     The latest first; each version once, with the time of its last file. Of proxies, those that were fetched last.
 
-    At most 1,000 events of the repository are read: a version with many files counts for each.
+    At most 1,000 events of the repository are read: a version with many files counts for each. A virtual repository has
+    those of its members that the caller may read, of each package those of the first one that has it.
     """
     limit, repository = call.integer("limit", DEFAULT_LIMIT, 1, MAX_LIMIT), call.repository
-    happened: list[Event] = await call.catalog.look(last_published, repository.id, MOST_EVENTS)
+    happened: list[Event]
+    if is_merged(call):
+        happened = await call.catalog.scan(list_published, await readable_members(call), MOST_EVENTS)
+    else:
+        happened = await call.catalog.look(last_published, repository.id, MOST_EVENTS)
     names = list(dict.fromkeys(each.package_key for each in happened))
     allowed = set(await call.shared.access.allowed(call.identity, Action.READ, repository, names))
     found: dict[tuple[str, str], ReleaseRecord] = {}

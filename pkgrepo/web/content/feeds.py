@@ -62,7 +62,7 @@ async def show_badge(visit: Visit) -> Response:
         return _document(visit, SVG, render_badge(label or "package", UNKNOWN, GREY), PRIVATE, status=404)
     value = f"v{latest}" if latest and latest[0].isdigit() else latest or "no version"
     text = render_badge(label or repository.format, value, color)
-    return _document(visit, SVG, text, _caching(repository))
+    return _document(visit, SVG, text, _caching(visit, repository))
 
 
 async def _highest_served(visit: Visit) -> str:
@@ -142,7 +142,7 @@ def _feed(visit: Visit, repository: Any, title: str, place: str, entries: Sequen
             f"<updated>{_time(each.at)}</updated>{author}"
             f'<link rel="alternate" type="text/html" href={quoteattr(page)}/></entry>\n'
         )
-    return _document(visit, ATOM, "".join((*parts, "</feed>\n")), _caching(repository))
+    return _document(visit, ATOM, "".join((*parts, "</feed>\n")), _caching(visit, repository))
 
 
 def _text(text: str) -> str:
@@ -154,8 +154,10 @@ def _time(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def _caching(repository: Any) -> bytes:
-    return SHORT if repository.visibility == "public" else PRIVATE
+def _caching(visit: Visit, repository: Any) -> bytes:
+    # of a virtual repository known callers may see members that others do not
+    for_everybody = repository.visibility == "public" and (repository.type != "Virtual" or visit.identity.anonymous)
+    return SHORT if for_everybody else PRIVATE
 
 
 def _document(visit: Visit, kind: str, text: str, caching: bytes, *, status: int = 200) -> Response:

@@ -63,8 +63,7 @@ async def show_package(visit: Visit) -> Response:
     """The latest version of a package."""
     summary = await visit.api("GET", OF_PACKAGE)
     if summary.member is not None:
-        storage, _, name = summary.member.partition("/")
-        return visit.redirect(PACKAGE, storage=storage, name=name, package=summary.name)
+        return _go_to_member(visit, PACKAGE, summary)
     latest = summary.latest
     if latest is None:
         listed = await visit.api("GET", f"{OF_PACKAGE}/versions", query={"limit": 1})
@@ -79,6 +78,8 @@ async def show_package(visit: Visit) -> Response:
 async def show_versions(visit: Visit) -> Response:
     """All versions of a package."""
     repository = await visit.repository()
+    if repository.type == "Virtual":
+        return _go_to_member(visit, f"{PACKAGE}/versions", await visit.api("GET", OF_PACKAGE))
     images = visit.format_of(repository).images is not None
     more = {"platforms": True, "without_statements": True} if images else {}
     query = visit.asked(*LISTED, limit=PER_PAGE, **more)
@@ -94,13 +95,21 @@ async def show_versions(visit: Visit) -> Response:
 @pages.get(VERSION)
 async def show_version(visit: Visit) -> Response:
     """A version: how to install it, its readme, files and dependencies, and the other versions."""
-    return await _show(visit)
+    summary = await visit.api("GET", OF_PACKAGE)
+    if summary.member is not None:
+        return _go_to_member(visit, VERSION, summary)
+    return await _show(visit, summary)
 
 
-async def _show(visit: Visit, summary: Any = None) -> Response:
+def _go_to_member(visit: Visit, page: str, summary: Any) -> Response:
+    """A page of the member of a virtual repository that has the package."""
+    storage, _, name = summary.member.partition("/")
+    return visit.redirect(page, storage=storage, name=name, package=summary.name)
+
+
+async def _show(visit: Visit, summary: Any) -> Response:
     repository = await visit.repository()
     found = await visit.api("GET", OF_VERSION, query={"files": FILES})
-    summary = summary or await visit.api("GET", OF_PACKAGE)
     listed = await visit.api("GET", f"{OF_PACKAGE}/versions", query={"limit": VERSIONS, "without_statements": True})
     about = {"package": found.package, "version": found.version}
     if isinstance(artifact := found.metadata.get("artifact_type"), str):

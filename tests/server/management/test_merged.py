@@ -9,6 +9,8 @@ from pkgrepo.management.packages import merged
 from tests.support.memory_server import Stack
 from tests.support.npm_packages import make_publish
 
+from .conftest import Mirror
+
 pytestmark = pytest.mark.server
 
 HELD = {"first": ("b", "d", "f"), "second": ("a", "b", "c", "d", "e"), "third": ("a", "g")}
@@ -84,3 +86,33 @@ async def test_a_package_is_shown_with_its_member(filled: Stack) -> None:
 async def test_numbered_pages_are_refused(filled: Stack) -> None:
     reply = await filled.api("GET", "/repository/main%2Fall/packages?page=2")
     assert (reply.status, reply.json["errors"][0]["pointer"]) == (422, "page")
+
+
+async def test_a_version_is_shown_as_its_member_has_it(filled: Stack) -> None:
+    [listed] = (await filled.ok("GET", "/package/main%2Fall/a/versions"))["items"]
+    shown = await filled.ok("GET", "/package/main%2Fall/a/versions/1.0.0")
+    assert (listed["version"], shown["version"], shown["refused"]) == ("1.0.0", "1.0.0", None)
+    assert "/repositories/main/second/a/-/" in shown["files"][0]["url"]
+    for path in ("a/versions/2.0.0", "none/versions", "none/versions/1.0.0"):
+        assert (await filled.api("GET", f"/package/main%2Fall/{path}")).status == 404
+
+
+async def test_what_a_proxy_keeps_of_a_name_that_is_published_here_is_in_no_list(mirror: Mirror) -> None:
+    stack = mirror.stack
+    mirror.upstream.add("left", "9.0.0")
+    await mirror.create()
+    await mirror.install("left", "9.0.0")
+    await stack.add_repository("own", format="npm", config={"type": "Hosted"})
+    config = {"type": "Virtual", "members": ["main/mirror", "main/own"]}
+    await stack.add_repository("all", format="npm", config=config)
+
+    async def listed() -> list[tuple[str, str]]:
+        found = await stack.ok("GET", "/repository/main%2Fall/releases")
+        return [(each["package"], each["version"]) for each in found]
+
+    assert await listed() == [("left", "9.0.0")]
+    raw, headers = make_publish("left", "1.0.0"), {"Content-Type": "application/json"}
+    assert (await stack.call("PUT", "/repositories/main/own/left", raw=raw, headers=headers)).status == 201
+    assert await listed() == [("left", "1.0.0")]
+    assert (await stack.ok("GET", "/package/main%2Fall/left"))["member"] == "main/own"
+    assert (await stack.api("GET", "/package/main%2Fall/left/versions/9.0.0")).status == 404
