@@ -52,7 +52,8 @@ class Tree:
     ``document_names`` are its names in the readable layout, none if there are no documents; a plain file of the first
     name is the document of its directory. ``kept_kinds`` are the kinds of fragments that cannot be made from files
     again. ``package_of`` is the key of the package of a repository with an id in whose folder a path lies: that belongs
-    to it, whatever file it is.
+    to it, whatever file it is. With ``places_vary`` the files of a version need not lie in its directory: a path may be
+    that of the directory itself, or lead deeper, and files of other packages may lie beside them; a sidecar names them.
     """
 
     directory: Callable[[str, str], str]
@@ -60,6 +61,7 @@ class Tree:
     document_names: tuple[str, ...] = ()
     kept_kinds: tuple[str, ...] = ()
     package_of: Callable[[Reader, int, str], str | None] = lambda *_: None
+    places_vary: bool = False
 
 
 @frozen(kw_only=True, eq=False)

@@ -33,6 +33,7 @@ ENDING = 16  # bytes; a longer extension of a shortened name is not kept
 TEMPORARY = ".tmp"  # folder for temporary files below the root; no repository can have this name
 PIECE = 256 * 1024  # bytes of documents that are compared at a time
 
+_NOTHING = (FileNotFoundError, NotADirectoryError)  # nothing is at a path; a file may be where its directory would be
 _NO_LINK = (errno.EMLINK, errno.EPERM, errno.EXDEV)  # the file system refuses another link
 _OTHERWISE = (errno.EEXIST, *_NO_LINK)
 
@@ -88,7 +89,7 @@ class LayoutFolder:
         try:
             # First the one that may be missing.
             target, source = os.stat(self._path(path)), os.stat(f"{self._blobs}/{locator}")
-        except FileNotFoundError:
+        except _NOTHING:
             return False
         return os.path.samestat(source, target) or (target.st_nlink == 1 and target.st_size == source.st_size)
 
@@ -150,7 +151,7 @@ class LayoutFolder:
                     if old.read(PIECE) != piece:
                         return True
                 return bool(old.read(1))
-        except FileNotFoundError:
+        except _NOTHING:
             return True
 
     def put(self, draft: str, path: str) -> None:
@@ -162,7 +163,7 @@ class LayoutFolder:
         try:
             with open(self._path(path), "rb") as file:
                 return file.read()
-        except FileNotFoundError:
+        except _NOTHING:
             return None
 
     def is_file(self, path: str) -> bool:
@@ -181,7 +182,7 @@ class LayoutFolder:
         """Iterate over the names of the files in a directory, unsorted; files added meanwhile may be left out."""
         try:
             entries = os.scandir(self._path(directory))
-        except FileNotFoundError:
+        except _NOTHING:
             return
         with entries:
             for entry in entries:

@@ -391,13 +391,56 @@ class Origins(Kept):
         assert found == [("@sc/tool", "cached", route["name"])]
 
 
+class KeptRaw(Kept):
+    """Files at the top of a tree and deeper, which change in a hosted repository, and one that a proxy keeps."""
+
+    name = "tree"
+    lasts = "/tool/1.2/deep/a-1.2.bin"
+    places = {"/top.txt": b"top", "/tool/notes.txt": b"notes", lasts: b"deep"}
+
+    def __init__(self) -> None:
+        self.upstream = ScriptedUpstream(self.places)
+        self.upstreams = (self.upstream,)
+
+    def connect(self, server: ServerProcess) -> None:
+        super().connect(server)
+        self.own = self.server.below("repositories/main/own-tree")
+
+    def sections(self) -> str:
+        return proxy("raw", self.name, self.upstream.url) + hosted("raw", "own-tree")
+
+    def keep(self, server: ServerProcess, data: DataFolder) -> None:
+        for place, body in self.places.items():
+            assert self.mirror.get(place).body == body
+            assert self.own.put(place, b"old").status == 201
+            assert self.own.put(place, body).status == 200
+            assert self.own.put(f"{place}.gone", b"old").status == 201
+        wait_for(lambda: all((data.layout / f"own-tree{place}.gone").exists() for place in self.places), server)
+        for place in self.places:
+            assert self.own.put(f"{place}.gone", b"new").status == 200
+            assert self.own.delete(f"{place}.gone").status == 204
+
+    def check_layout(self, data: DataFolder) -> None:
+        shown = {each for each in data.shown() if each.startswith(("tree/", "own-tree/")) and "/." not in each}
+        assert shown == {f"tree{self.lasts}", *(f"own-tree{place}" for place in self.places)}
+        assert all((data.layout / f"own-tree{place}").read_bytes() == body for place, body in self.places.items())
+
+    def check_restored(self) -> None:
+        assert self.mirror.get(self.lasts).body == b"deep"
+        for place, body in self.places.items():
+            assert self.own.get(place).body == body
+            assert self.own.get(f"{place}.gone").status == 404
+
+
 class Lives:
     """The lives of the server, each of which begins when the one before has ended."""
 
     def __init__(self, stack: ExitStack, factory: pytest.TempPathFactory) -> None:
         folder = factory.mktemp("lost")
         self.data = DataFolder(folder / "data")
-        self.every = [each() for each in (KeptConda, KeptPython, KeptGems, KeptNpm, KeptMaven, KeptImages, Origins)]
+        self.every = [
+            each() for each in (KeptConda, KeptPython, KeptGems, KeptNpm, KeptMaven, KeptImages, KeptRaw, Origins)
+        ]
         for each in self.upstreams():
             stack.enter_context(each)
         sections = "".join(each.sections() for each in self.every)
@@ -416,6 +459,9 @@ class Lives:
         if self.life != "kept":
             return
         self.life = "restored"
+        for command in (["verify"], ["verify", "--repair"]):
+            done = pkgrepo(self.data, *command)
+            assert (done.returncode, "0 differences in the readable layout" in done.stdout) == (0, True), done
         self.data.delete_catalog()
         done = pkgrepo(self.data, "reindex")
         assert (done.returncode, "2 images and 1 tags" in done.stdout) == (0, True), done
@@ -447,7 +493,7 @@ def lives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lives]:
         yield Lives(stack, tmp_path_factory)
 
 
-KINDS = ("channel", "py", "gems", "node", "java", "images", "origins")
+KINDS = ("channel", "py", "gems", "node", "java", "images", "tree", "origins")
 
 
 def kept(lives: Lives, kind: str) -> Kept:

@@ -30,7 +30,7 @@ def raw() -> Format:
         version_key=check_version,
         versions=VersionKinds(sort=sort_key, prerelease=is_prerelease),
         ranges=Ranges(sort=sort_key, builds=one_build(sort_key), written=">=1.5,<2 or 1.5.*"),
-        tree=Tree(directory=folder_of),
+        tree=Tree(directory=folder_of, places_vary=True),
         resource=serve(ROUTES, turns),
         mirrored=MIRRORED,
         imported=IMPORTED,

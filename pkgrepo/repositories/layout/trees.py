@@ -165,7 +165,7 @@ class TreeLayoutWriter(LayoutWriter[TreeSnapshot]):
     """
 
     def __init__(self, layout: LayoutFolder, repository: Repository, tree: Tree) -> None:
-        super().__init__(layout, repository)
+        super().__init__(layout, repository, places_vary=tree.places_vary)
         self._tree = tree
         self._places = TreePlaces(repository.folder)
 
@@ -188,7 +188,7 @@ class TreeLayoutWriter(LayoutWriter[TreeSnapshot]):
         # A version that is gone has its key as text; no format with free paths spells one version in two ways.
         version = version_key if entry.version is None else entry.version.text
         directory = self._tree.directory(package_key, version)
-        plain = files.plain_paths_in(reader, repository_id, directory)
+        plain = () if self.places_vary else files.plain_paths_in(reader, repository_id, directory)
         return TreeSnapshot(entry=entry, document=self._document(reader, directory), plain=frozenset(plain))
 
     def entries(self, reader: Reader, package: Package) -> list[tuple[str, str]]:
@@ -211,12 +211,8 @@ class TreeLayoutWriter(LayoutWriter[TreeSnapshot]):
 
     def apply(self, plan: Plan) -> None:
         """Carry out a plan, its removals first: a folder may follow where a file was."""
-        for place in plan.removals:
-            self._layout.remove(place)
-        for locator, place in plan.links:
-            self._layout.link(locator, place)
-        for place, data in plan.documents:
-            self._layout.write(place, data)
+        super().apply(Plan(removals=plan.removals, first=plan.first))
+        super().apply(evolve(plan, removals=(), first=()))
 
     def plan_leftovers(self, known: Mapping[str, Collection[str]]) -> Plan:
         """Plan the removal of unknown places. The versions of the package ``""`` are the paths of plain files."""
@@ -228,8 +224,10 @@ class TreeLayoutWriter(LayoutWriter[TreeSnapshot]):
                 places.update(self._document_places(self._tree.directory(key, "")))
             for text in filter(None, texts):
                 if key:
-                    directories.add(self._places.of_path(self._tree.directory(key, text)))
-                    places.add(self._places.of_version(key, text))
+                    sidecar = self._places.of_version(key, text)
+                    places.update((sidecar, *self._recorded(sidecar)))
+                    if not self.places_vary:
+                        directories.add(self._places.of_path(self._tree.directory(key, text)))
                 else:
                     places.update((*self._plain_places(text), self._places.of_plain(text)))
         return Plan(
@@ -277,13 +275,17 @@ class TreeLayoutWriter(LayoutWriter[TreeSnapshot]):
             documents = self._changed({sidecar: encode(VersionSidecar.of(entry.package, entry.version, held))})
         else:
             gone = self._existing(sidecar)
-        kept = {*places, *(each.place for each in held), *(self._places.of_path(path) for path in snapshot.plain)}
-        others = self._other_files(self._places.of_path(directory), frozenset(kept))
+        kept = frozenset(
+            {*places, *(each.place for each in held), *(self._places.of_path(path) for path in snapshot.plain)}
+        )
+        # Where places vary, files of others may be beside those of the version: only its sidecar tells which it had.
+        others = () if self.places_vary else self._other_files(self._places.of_path(directory), kept)
         links = tuple((e.locator, e.place) for e in held if not self._layout.is_linked(e.locator, e.place))
         return Plan(
             links=(*shown.links, *links),
             documents=(*shown.documents, *documents),
             removals=(*shown.removals, *others, *gone),
+            first=self._stale(self._recorded(sidecar), kept),
         )
 
     def _plan_shown(self, places: Sequence[str], document: DirectoryDocument) -> Plan:

@@ -86,7 +86,7 @@ class LayoutUpdater(MaintenanceWork):
     ) -> None:
         """Remove files that events name, and no version has any more, from where only a lost sidecar knew of them."""
         for repository_id, writer in writers.items():
-            if not isinstance(writer, FileLayoutWriter) or not writer.places_vary:
+            if not isinstance(writer, LayoutWriter) or not writer.places_vary:
                 continue
             its = {entry: found for entry, found in changed.items() if entry.repository_id == repository_id}
             paths = sorted({path for found in its.values() for each in found for path in paths_of(each)})

@@ -106,14 +106,16 @@ class LayoutWriter(ABC, Generic[S]):
     """
     Writes the packages of a repository into the readable layout.
 
-    Every method blocks: call ``read`` and ``entries`` by ``ICatalog.scan``, and the others on a disk thread.
+    Every method blocks: call ``read``, ``entries`` and ``unused`` by ``ICatalog.scan``, others on a disk thread. With
+    ``places_vary`` files of a version may be at places that its sidecar alone tells.
     """
 
     whole_packages = False  # whether a change of a version updates the whole package
 
-    def __init__(self, layout: LayoutFolder, repository: Repository) -> None:
+    def __init__(self, layout: LayoutFolder, repository: Repository, *, places_vary: bool = False) -> None:
         self._layout = layout
         self._repository = repository
+        self.places_vary = places_vary
 
     @property
     def repository(self) -> Repository:
@@ -170,6 +172,16 @@ class LayoutWriter(ABC, Generic[S]):
         for place in plan.removals:
             self._layout.remove(place)
 
+    def unused(self, reader: Reader, paths: Iterable[str]) -> list[str]:
+        """The places of those of some public paths at which the repository has no file."""
+        gone = (path for path in paths if files.find_file(reader, self._repository.id, path) is None)
+        return [self.place_of("", path, "") for path in gone]
+
+    def remove(self, places: Iterable[str]) -> None:
+        """Remove the files at some places."""
+        for place in self._stale(places, frozenset()):
+            self._layout.remove(place)
+
     def show_repository(self) -> None:
         """Write the repository's own sidecar if it differs."""
         self.apply(self.plan_repository())
@@ -181,6 +193,22 @@ class LayoutWriter(ABC, Generic[S]):
         places = (f"{directory}/{name}" for name in self._layout.files(directory))
         return tuple(place for place in places if place not in kept)
 
+    def _recorded(self, sidecar: str) -> tuple[str, ...]:
+        """The places of the files that a version had when its sidecar was written, if the format cannot list them."""
+        data = self._layout.read(sidecar) if self.places_vary else None
+        if data is None:
+            return ()
+        try:
+            entries = decode(data, VersionSidecar, sidecar).files
+        except Invalid:
+            return ()  # it is written anew; verify finds what is left
+        return tuple(each.place for each in entries if each.place.startswith(f"{self._repository.folder}/"))
+
+    def _stale(self, places: Iterable[str], kept: frozenset[str]) -> tuple[str, ...]:
+        """Those of some places that have files which must not be there."""
+        stale = (place for place in places if place not in kept and self._layout.is_file(place))
+        return tuple(dict.fromkeys(stale))
+
 
 class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
     """
@@ -191,23 +219,8 @@ class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
     """
 
     def __init__(self, layout: LayoutFolder, repository: Repository, places: Layout) -> None:
-        super().__init__(layout, repository)
+        super().__init__(layout, repository, places_vary=places.places_vary)
         self._places = places
-
-    @property
-    def places_vary(self) -> bool:
-        """Whether files of a version may be at places that its sidecar alone tells."""
-        return self._places.places_vary
-
-    def unused(self, reader: Reader, paths: Iterable[str]) -> list[str]:
-        """The places of those of some public paths at which the repository has no file."""
-        gone = (path for path in paths if files.find_file(reader, self._repository.id, path) is None)
-        return [self.place_of("", path, "") for path in gone]
-
-    def remove(self, places: Iterable[str]) -> None:
-        """Remove the files at some places."""
-        for place in self._stale(places, frozenset()):
-            self._layout.remove(place)
 
     def read(self, reader: Reader, package_key: str, version_key: str) -> EntrySnapshot:
         """Read a package or a version."""
@@ -304,22 +317,6 @@ class FileLayoutWriter(LayoutWriter[EntrySnapshot]):
     def _sidecar_of(self, directory: str, package_key: str, version: str) -> str:
         return shorten(f"{directory}/{package_key.rsplit('/', 1)[-1]}-{version}.json")
 
-    def _recorded(self, sidecar: str) -> tuple[str, ...]:
-        """The places of the files that a version had when its sidecar was written, if the format cannot list them."""
-        data = self._layout.read(sidecar) if self._places.places_vary else None
-        if data is None:
-            return ()
-        try:
-            entries = decode(data, VersionSidecar, sidecar).files
-        except Invalid:
-            return ()  # it is written anew; verify finds what is left
-        return tuple(each.place for each in entries if each.place.startswith(f"{self._repository.folder}/"))
-
     def _other_places(self, present: Collection[str], outer: Iterable[str], kept: frozenset[str]) -> tuple[str, ...]:
         """What is at places of a version, ``present`` in its directory or ``outer`` ones, and must not be there."""
         return (*self._stale(outer, kept), *sorted(place for place in present if place not in kept))
-
-    def _stale(self, places: Iterable[str], kept: frozenset[str]) -> tuple[str, ...]:
-        """Those of some places that have files which must not be there."""
-        stale = (place for place in places if place not in kept and self._layout.is_file(place))
-        return tuple(dict.fromkeys(stale))
