@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from pkgrepo.client.apply.upkeep import plan_upkeep, surplus_upkeep
 from pkgrepo.client.session import Session, remote
 from pkgrepo.client.terminal import printable
 from pkgrepo.display import plural, size
-from pkgrepo.errors import Conflict, Invalid
+from pkgrepo.errors import Conflict, Invalid, PkgrepoError
 
 FIELDS = ("visibility", "description", "active", "quota")
 
@@ -39,14 +39,48 @@ class Plan:
     unchanged: Mapping[str, str] = Factory(dict)
 
     @property
+    def title(self) -> str:
+        """What it is about."""
+        return self.definition.path
+
+    @property
     def verb(self) -> str:
         """What is done, in a word."""
         return "create" if self.creates else "change" if self.found else "unchanged"
+
+    def __str__(self) -> str:
+        return f"{self.title}: {self.verb}"
 
     def to_json(self, *, dry_run: bool) -> dict[str, Any]:
         """The plan for programs; ``dry_run`` tells that nothing was done."""
         found = {each.pointer: each.to_json() for each in self.found}
         return {"repository": self.definition.path, "action": self.verb, "dry_run": dry_run, "differences": found}
+
+
+@frozen
+class Surplus:
+    """A repository of the server that the file does not name."""
+
+    path: str
+    packages: int
+    size: int
+    found: Sequence[Difference] = ()
+    verb: str = "delete"
+
+    @property
+    def title(self) -> str:
+        """What it is about."""
+        return self.path
+
+    def __str__(self) -> str:
+        return f"{self.title}: {self.verb}, with {plural(self.packages, 'package')} ({size(self.size)})"
+
+    def to_json(self, *, dry_run: bool) -> dict[str, Any]:
+        """It for programs; ``dry_run`` tells that nothing was done."""
+        return {"repository": self.path, "action": self.verb, "dry_run": dry_run, "packages": self.packages}
+
+
+Step = Plan | Change | Surplus
 
 
 @click.command("apply")
@@ -70,17 +104,17 @@ async def apply(session: Session, path: Path, *, dry_run: bool, prune: bool, yes
     list replaces the whole list. With --prune and --yes, groups and projects that the file does not name are deleted,
     if it has any.
 
-    [[quotas]] have place (as in "pkgrepo quota set") and limits; [retention] has the rules of the server, those of
-    repositories are in their config; [[webhooks]] have name, url, events, and repository or project, if they are not of
-    the server; [[pins]] have repository, package, version and reason. With --prune and --yes, those that the file does
-    not name are deleted, if it has any: webhooks and pins in the places that it names.
+    [[quotas]] have place (as in "pkgrepo quota set"), bytes, packages, versions and file_size; [retention] has the
+    rules of the server, those of repositories are in their config; [[webhooks]] have name, url, events, and repository
+    or project, if they are not of the server; [[pins]] have repository, package, version and reason. With --prune and
+    --yes, those that the file does not name are deleted, if it has any: webhooks and pins in the places that it names.
 
-    All is compared first. A config, grants or retention that somebody else changes meanwhile are not replaced: the
-    command ends there, and says so.
+    All is compared and checked first. If the server refuses a change nevertheless, the command ends there, and says
+    what is done; so it does if somebody else changes a config, grants or retention meanwhile, which are not replaced.
     """
     # All are compared before the first is changed, so that a mistake in the file changes nothing.
     given = read_definitions(path)
-    plans = [await _plan(session.client, each) for each in given.repositories]
+    plans = await plan_repositories(session.client, given.repositories)
     changes = await plan_rights(session.client, given)
     changes += await plan_upkeep(session.client, given)
     surplus = await find_surplus(session.client, given.repositories) if prune else []
@@ -89,24 +123,16 @@ async def apply(session: Session, path: Path, *, dry_run: bool, prune: bool, yes
     if (surplus or removals) and not yes and not dry_run:
         names = [*(each.path for each in surplus), *(f"{each.kind} {each.name}" for each in removals)]
         raise Invalid(f"--prune deletes {', '.join(names)}: add --yes if that is meant")
-    if not session.printer.as_json:
-        for plan in plans:
-            _print(session, plan)
-        for change in changes:
-            _print_lines(session, str(change), change.found)
-        for each in [*removals, *surplus]:
-            click.echo(session.printer.bold(printable(str(each))))
+    steps: list[Step] = [*plans, *changes, *removals, *surplus]
     if not dry_run:
-        for plan in plans:
-            session.printer.warnings(await _carry_out(session.client, plan))
-        for change in [*changes, *removals]:
-            await change.carry_out()
-        await remove_surplus(session.client, surplus)
-    done: list[Plan | Change] = [*plans, *changes]
+        await _carry_out(session, steps)
+    elif not session.printer.as_json:
+        for each in steps:
+            _print(session, each)
     if session.printer.as_json:
-        every: list[Plan | Change | Surplus] = [*done, *removals, *surplus]
-        session.printer.json([each.to_json(dry_run=dry_run) for each in every])
+        session.printer.json([each.to_json(dry_run=dry_run) for each in steps])
         return
+    done: list[Plan | Change] = [*plans, *changes]
     counts = [sum(each.verb == verb for each in done) for verb in ("create", "change", "unchanged")]
     tense = ("to create", "to change") if dry_run else ("created", "changed")
     gone = len(removals) + len(surplus)
@@ -114,17 +140,56 @@ async def apply(session: Session, path: Path, *, dry_run: bool, prune: bool, yes
     session.printer.line(f"{counts[0]} {tense[0]}, {counts[1]} {tense[1]}, {counts[2]} unchanged{deleted}")
 
 
-async def _plan(client: Client, definition: Definition) -> Plan:
-    """Compare a definition with the server. :raises Conflict: the repository has another format or type"""
+async def plan_repositories(client: Client, definitions: Sequence[Definition]) -> list[Plan]:
+    """
+    Compare the definitions with the server, in the order in which they can be carried out.
+
+    :raises Conflict: a repository has another format or type; :raises Invalid: a definition has something that the
+        server does not know, such as a member that is neither on the server nor before it in the file
+    """
+    formats = await client.get("repository", "types")
+    plans: list[Plan] = []
+    for each in definitions:
+        names = next(([one["name"], *one["aliases"]] for one in formats if _is_called(one, each.format)), [])
+        if not names:
+            known = ", ".join(one["name"] for one in formats)
+            raise Invalid(f"there is no format {each.format!r}, which {each.path} has; there are {known}")
+        plan = await _plan(client, each, names)
+        if any(one.pointer.startswith("/config") for one in plan.found):
+            await _check_members(client, each, {one.title.casefold() for one in plans})
+        plans.append(plan)
+    return plans
+
+
+def _is_called(format_: Mapping[str, Any], name: str) -> bool:
+    return name.casefold() in (format_["name"], *format_["aliases"])
+
+
+async def _check_members(client: Client, definition: Definition, made: Container[str]) -> None:
+    """:raises Invalid: a member of a virtual repository is neither on the server nor among those that are ``made``"""
+    members = definition.config.get("members") if definition.config and definition.type == "Virtual" else None
+    for each in members if isinstance(members, list) else ():
+        if isinstance(each, str) and each.casefold() not in made and await client.find("repository", each) is None:
+            raise Invalid(
+                f"there is no repository {each!r}, on the server or before {definition.path} in the file, which has it "
+                "as a member"
+            )
+
+
+async def _plan(client: Client, definition: Definition, formats: Sequence[str]) -> Plan:
+    """Compare a definition with the server; ``formats`` are the names of its format. It raises what is said above."""
     given = {name: value for name in FIELDS if (value := getattr(definition, name)) is not UNSET}
     record = await client.find("repository", definition.path)
     if record is None:
+        storage = await client.find("storage", definition.storage)
+        if storage is None:
+            raise Invalid(f"there is no storage {definition.storage!r}, which {definition.path} is to be in")
+        if not storage["active"]:
+            raise Conflict(f"storage {definition.storage!r} is switched off")
         wanted = await _normalised(client, definition)
         shown = {"format": definition.format, **given, **({} if wanted is None else {"config": wanted})}
         return Plan(definition, True, differences({}, shown), given, _config(definition))
-    formats = await client.get("repository", "types")
-    names = next(([each["name"], *each["aliases"]] for each in formats if each["name"] == record["format"]), [])
-    if definition.format not in names:
+    if record["format"] not in formats:
         raise Conflict(f"{definition.path} has the format {record['format']}, not {definition.format}")
     if definition.config is not UNSET and definition.type != record["type"]:
         raise Conflict(f"{definition.path} is of the type {record['type']}, which cannot be changed")
@@ -156,8 +221,36 @@ async def _normalised(client: Client, definition: Definition) -> dict[str, Any] 
     return normalised
 
 
-async def _carry_out(client: Client, plan: Plan) -> Any:
-    """Make the changes. Returns an answer with the warnings about the repository, if there was one."""
+async def _carry_out(session: Session, steps: Sequence[Step]) -> None:
+    """Make the changes, and print each when it is made. If one fails, what was done until then is said."""
+    for number, step in enumerate(steps):
+        try:
+            if isinstance(step, Plan):
+                session.printer.warnings(await _configure(session.client, step))
+            elif isinstance(step, Change):
+                await step.carry_out()
+            else:  # it goes to the trash
+                await session.client.change("DELETE", "repository", step.path, confirm=step.path)
+        except PkgrepoError:
+            _tell_done(session, steps, number)
+            raise
+        if not session.printer.as_json:
+            _print(session, step)
+
+
+def _tell_done(session: Session, steps: Sequence[Step], failed: int) -> None:
+    """Say which steps were done before the one at the index ``failed``."""
+    if session.printer.as_json:
+        session.printer.json([each.to_json(dry_run=False) for each in steps[:failed]])
+    done, every = [[each.title for each in some if each.verb != "unchanged"] for some in (steps[:failed], steps)]
+    names = f": {', '.join(done)}" if done else ""
+    click.echo(
+        printable(f"{len(done)} of {len(every)} done{names}; not, or not wholly: {steps[failed].title}"), err=True
+    )
+
+
+async def _configure(client: Client, plan: Plan) -> Any:
+    """Make the changes of a repository. Returns an answer with the warnings about the repository, if there was one."""
     definition, answered = plan.definition, None
     if plan.creates:
         body = {"name": definition.name, "storage": definition.storage, "format": definition.format, **plan.fields}
@@ -190,36 +283,16 @@ def _with_secrets(normalised: Any, given: Any) -> Any:
     return given if normalised == HIDDEN and isinstance(given, str) else normalised
 
 
-def _print(session: Session, plan: Plan) -> None:
-    _print_lines(session, f"{plan.definition.path}: {plan.verb}", plan.found)
-
-
-def _print_lines(session: Session, title: str, found: Sequence[Difference]) -> None:
+def _print(session: Session, step: Step) -> None:
     printer = session.printer
-    click.echo(printer.bold(printable(title)))
-    for line in _lines(found):
+    click.echo(printer.bold(printable(str(step))))
+    for line in _lines(step.found):
         colour = {"-": "red", "+": "green"}.get(line[2]) if printer.coloured else None
         click.echo(click.style(line, fg=colour) if colour else line)
 
 
 def _lines(found: Sequence[Difference]) -> list[str]:
     return [line for each in found for line in each.lines()]
-
-
-@frozen
-class Surplus:
-    """A repository of the server that the file does not name."""
-
-    path: str
-    packages: int
-    size: int
-
-    def __str__(self) -> str:
-        return f"{self.path}: delete, with {plural(self.packages, 'package')} ({size(self.size)})"
-
-    def to_json(self, *, dry_run: bool) -> dict[str, Any]:
-        """It for programs; ``dry_run`` tells that nothing was done."""
-        return {"repository": self.path, "action": "delete", "dry_run": dry_run, "packages": self.packages}
 
 
 async def find_surplus(client: Client, definitions: Sequence[Definition]) -> list[Surplus]:
@@ -241,9 +314,3 @@ async def find_surplus(client: Client, definitions: Sequence[Definition]) -> lis
         for each in found
     ]
     return [each for each in every if each.path.casefold() not in named]
-
-
-async def remove_surplus(client: Client, surplus: Sequence[Surplus]) -> None:
-    """Delete the repositories; they go to the trash."""
-    for each in surplus:
-        await client.change("DELETE", "repository", each.path, confirm=each.path)

@@ -9,7 +9,7 @@ import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from attrs import frozen
@@ -21,6 +21,7 @@ LARGEST = 4 * 1024 * 1024  # bytes of a file
 
 HIDDEN: Final = "***"  # what the API shows in place of a stored secret
 ABSENT: Final = object()
+VISIBILITIES: Final = ("public", "private", "hidden")  # of repositories
 _SECRETS: Final = frozenset({"password", "token", "secret"})
 
 
@@ -35,6 +36,11 @@ class Definition(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     active: bool | UnsetType = UNSET
     quota: int | UnsetType | None = UNSET
     config: dict[str, Any] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        """:raises ValueError: nothing has such a visibility"""
+        if self.visibility is not UNSET and self.visibility.lower() not in VISIBILITIES:
+            raise ValueError(f"visibility is one of {', '.join(VISIBILITIES)}")
 
     @property
     def path(self) -> str:
@@ -132,10 +138,10 @@ class WebhookGiven(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     name: Annotated[str, Meta(min_length=1)]
     url: str
-    events: list[str]
+    events: Annotated[list[str], Meta(min_length=1)]
     repository: str = ""
     project: str = ""
-    format: str | UnsetType = UNSET
+    format: Literal["cloudevents", "plain"] | UnsetType = UNSET
     active: bool | UnsetType = UNSET
     secret: str | None = None
 

@@ -39,6 +39,11 @@ class Change:
     deletes: bool = False
 
     @property
+    def title(self) -> str:
+        """What it is about."""
+        return f"{self.kind} {self.name}"
+
+    @property
     def verb(self) -> str:
         """What is done, in a word."""
         if self.deletes:
@@ -46,7 +51,7 @@ class Change:
         return "create" if self.creates else "change" if self.found else "unchanged"
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.name}: {self.verb}"
+        return f"{self.title}: {self.verb}"
 
     def to_json(self, *, dry_run: bool) -> dict[str, Any]:
         """The change for programs; ``dry_run`` tells that nothing was done."""

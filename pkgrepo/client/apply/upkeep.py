@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from pkgrepo.client.apply.definitions import Given, PinGiven, QuotaGiven, Webhoo
 from pkgrepo.client.apply.rights import Change
 from pkgrepo.client.forms import KINDS, place_of, read_count, read_size
 from pkgrepo.errors import Invalid
+from pkgrepo.outbound.urls import parse_url
 
 DEFAULTS: Final = {  # of rules of retention; other fields are blank
     "enabled": True,
@@ -31,7 +32,8 @@ async def plan_upkeep(client: Client, given: Given) -> list[Change]:
     """
     Compare them with the server, in the order in which they can be changed.
 
-    :raises Invalid: a place or a version that the file names is neither on the server nor in the file
+    :raises Invalid: a place or a version that the file names is neither on the server nor in the file, or rules or a
+        webhook cannot be so; :raises Failed: the server knows no such events
     """
     changes = [await _quota(client, given, each) for each in given.quotas or ()]
     if given.retention is not UNSET:
@@ -133,12 +135,28 @@ async def _retention(client: Client, wanted: dict[str, Any] | None) -> Change:
     read = await client.call("GET", place)
     have = read.value["retention"]
     found = differences(_without_defaults(have), _without_defaults(wanted))
+    if found and wanted is not None:
+        valid = await client.change("POST", "repository", "config", "retention", "validate", body=_uncached(wanted))
+        if faults := "; ".join(f"{each['pointer'] or '/'}: {each['message']}" for each in valid["errors"]):
+            raise Invalid(f"the retention of the server is not valid: {faults}")
 
     async def carry_out() -> None:
         if found:
             await client.call("PUT", place, value={"retention": wanted}, headers=read.unchanged)
 
     return Change("retention", "of the server", have is None and wanted is not None, found, carry_out)
+
+
+def _uncached(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Rules as those of a hosted repository, which alone can be validated: these have no ``match.cached``."""
+    rules = wanted.get("rules")
+    if not isinstance(rules, list):
+        return {**wanted}
+    without = [dict(each) if isinstance(each, dict) else each for each in rules]
+    for each in without:
+        if isinstance(each, dict) and isinstance(match := each.get("match"), dict):
+            each["match"] = {key: value for key, value in match.items() if key != "cached"}
+    return {**wanted, "rules": without}
 
 
 def _without_defaults(value: Any) -> Any:
@@ -159,6 +177,12 @@ async def _webhook(client: Client, given: Given, wanted: WebhookGiven) -> Change
     have = {} if record is None else {name: record[name] for name in fields}
     found = differences(have, fields)
     title = _title(place, wanted.name)
+    if found:
+        try:
+            parse_url(wanted.url)
+        except ValueError as error:
+            raise Invalid(f"the address of webhook {title} cannot be used: {error}") from None
+        await client.get("events", type=",".join(wanted.events), limit=1)  # which refuses types that are none
 
     async def carry_out() -> None:
         if record is None:

@@ -379,6 +379,33 @@ def test_applying_warns_of_a_route_that_cannot_be_used(admin):
     assert "warning: Upstream '10.0.0.1' cannot be used: it leads to an address that is not public" in result.stderr
 
 
+def virtual(name, *members):
+    """A virtual repository as a file describes it."""
+    return {"name": name, "format": "python", "config": {"type": "Virtual", "members": [*members]}}
+
+
+def test_a_run_that_fails_half_way_says_what_is_done(admin):
+    path = admin.folder / "half.json"
+    made, wrong = {"name": "half", "format": "python"}, {"name": "no name", "format": "python"}
+    path.write_text(json.dumps({"repositories": [virtual("halves", "main/half"), made, wrong]}))
+    result = admin.run("repo", "apply", "-f", path)
+    assert [line for line in result.stdout.splitlines() if not line.startswith(" ")] == ["main/half: create"]
+    assert "1 of 3 done: main/half; not, or not wholly: main/no name" in result.stderr
+    again = admin.run("repo", "apply", "-f", path, "--json")
+    assert [(each["repository"], each["action"]) for each in json.loads(again.stdout)] == [("main/half", "unchanged")]
+    assert "0 of 2 done; not, or not wholly: main/no name" in again.stderr
+    assert again.returncode == result.returncode == 2
+    admin("repo", "delete", "main/half", "--yes", "--purge")
+
+
+def test_rules_of_the_server_for_caches_are_applied(admin):
+    path = admin.folder / "cached.json"
+    rule = {"name": "old", "match": {"cached": True}, "keep": {"newer_than_days": 30}}
+    path.write_text(json.dumps({"retention": {"rules": [rule]}}))
+    assert admin("repo", "apply", "-f", path).splitlines()[-1] == "1 created, 0 changed, 0 unchanged"
+    admin("retention", "set", "server", "--off")
+
+
 def test_a_mistake_anywhere_in_a_file_changes_nothing(admin):
     path = admin.folder / "wrong.json"
     good = {"name": "good", "format": "python"}
@@ -391,11 +418,29 @@ def test_a_mistake_anywhere_in_a_file_changes_nothing(admin):
             "of the type Hosted",
         ),
         ({"name": "GOOD", "format": "python"}, 2, "is there twice"),
+        ({"name": "bad", "format": "pyton"}, 2, "there is no format 'pyton', which main/bad has; there are "),
+        ({"name": "bad", "format": "python", "visibility": "pubic"}, 2, "visibility is one of public, private, hidden"),
+        ({"name": "bad", "format": "python", "storage": "nowhere"}, 2, "there is no storage 'nowhere'"),
+        (virtual("bad", "main/good", "main/nope"), 2, "there is no repository 'main/nope', on the server or before"),
+        (virtual("bad", "main/bad"), 2, "there is no repository 'main/bad'"),
     ):
         path.write_text(json.dumps({"repositories": [good, wrong]}))
-        result = admin.run("repo", "apply", "-f", path)
-        assert result.returncode == code, result
-        assert sentence in result.stderr
+        for more in ((), ("--dry-run",)):
+            result = admin.run("repo", "apply", "-f", path, *more)
+            assert result.returncode == code, result
+            assert sentence in result.stderr
+            assert result.stdout == ""
+    hook = {"name": "chat", "url": "https://chat.example/in", "events": ["*"]}
+    for more, sentence in (
+        ({"retention": {"rules": [{"name": "old", "keep": {"lastt": 2}}]}}, "unknown field `lastt`"),
+        ({"retention": {"schedule": "often"}}, "the retention of the server is not valid: /schedule"),
+        ({"webhooks": [{**hook, "url": "notaurl"}]}, "address of webhook chat cannot be used: it does not begin with"),
+        ({"webhooks": [{**hook, "events": ["nope"]}]}, "there is no event 'nope'"),
+        ({"webhooks": [{**hook, "events": []}]}, "length >= 1"),
+        ({"webhooks": [{**hook, "format": "xml"}]}, "Invalid enum value 'xml'"),
+    ):
+        path.write_text(json.dumps({"repositories": [good], **more}))
+        assert sentence in admin.refused(2, "repo", "apply", "-f", path, "--dry-run")
     assert admin.json("repo", "list", "-q", "main/good") == []
     assert "No such file" in admin.refused(1, "repo", "apply", "-f", admin.folder / "none.toml")
 
