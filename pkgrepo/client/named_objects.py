@@ -15,7 +15,7 @@ WHOLE: Final = 32  # of an id, with dashes or without
 MOST_SHOWN: Final = 5  # of several that are called the same
 NAMES: Final = ("name", "package", "description")  # fields by which people call an object
 VERSIONS: Final = ("version", "versions")
-SAID: Final = (*NAMES, *VERSIONS, "repository", "state")  # what tells several of them apart
+SAID: Final = (*NAMES, *VERSIONS, "repository", "state", "shown")  # what tells several of them apart
 NOT_FOUND: Final = 404
 
 
@@ -28,6 +28,11 @@ async def whole_id(client: Client, collection: Sequence[str], text: str, *, page
     if len(text) >= WHOLE:
         return text
     records = await client.all_items(*collection) if paged else await client.get(*collection)
+    return str(one_of(records, text)["id"])
+
+
+def one_of(records: Sequence[Mapping[str, Any]], text: str) -> Mapping[str, Any]:
+    """The object that ``text`` means. :raises Failed: there is no such object; :raises Invalid: several are meant"""
     found = [each for each in records if str(each["id"]) == text] or _meant(records, text)
     if not found:
         raise Failed(f"nothing there has the name {text!r}, or an id that begins so", NOT_FOUND)
@@ -35,7 +40,7 @@ async def whole_id(client: Client, collection: Sequence[str], text: str, *, page
         each_said = [f"{each['id']} ({_said(each)})" for each in found[:MOST_SHOWN]]
         more = [f"{len(found) - MOST_SHOWN} more"] if len(found) > MOST_SHOWN else []
         raise Invalid(f"{text!r} means {len(found)} of them, name one by its id: {', '.join([*each_said, *more])}")
-    return str(found[0]["id"])
+    return found[0]
 
 
 def _meant(records: Iterable[Mapping[str, Any]], text: str) -> list[Mapping[str, Any]]:
@@ -53,7 +58,11 @@ def _meant(records: Iterable[Mapping[str, Any]], text: str) -> list[Mapping[str,
 
 
 def _is_called(record: Mapping[str, Any], name: str, version: str) -> bool:
-    called = any(str(record.get(each) or "").casefold() == name for each in NAMES)
+    names = [str(record.get(each) or "") for each in NAMES]
+    names += [each for each in record.get("repositories") or () if isinstance(each, str)]  # of a freeze
+    if record.get("kind") == "repository":  # in the trash
+        names.append(record["repository"])
+    called = any(each.casefold() == name for each in names)
     return called and (not version or any(str(record.get(each) or "") == version for each in VERSIONS))
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import click
 
 from pkgrepo.client.generated import add_operations
+from pkgrepo.client.named_objects import one_of
 from pkgrepo.client.printer import Column, aged, ago, time_with_age
 from pkgrepo.client.session import Session, confirmed, remote
-from pkgrepo.errors import Conflict, Invalid, NotFound
+from pkgrepo.errors import Invalid
 
 
 def _repositories(record: Any) -> str:
@@ -183,17 +184,9 @@ async def revoke_token(session: Session, token_: str, service: str | None) -> No
 
 
 async def _find(session: Session, wanted: str, service: str | None = None) -> Any:
-    """The token with this id, or the live one with this name. :raises NotFound: none; :raises Conflict: several"""
-    found = await session.client.all_items(*_place(service))
-    for each in found:
-        if each["id"] == wanted.lower():
-            return each
-    named = [each for each in found if each["name"] == wanted and _is_live(each)]
-    if len(named) > 1:
-        raise Conflict(f"several tokens are called {wanted!r}; give the id")
-    if not named:
-        raise NotFound("token", wanted)
-    return named[0]
+    """A live token by its name, or any by its id or the beginning of that. It raises what L{one_of} does."""
+    every = await session.client.all_items(*_place(service))
+    return one_of([each for each in every if _is_live(each) or each["id"].startswith(wanted.lower())], wanted.lower())
 
 
 def _print_new(session: Session, made: Any) -> None:

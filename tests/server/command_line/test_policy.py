@@ -87,7 +87,8 @@ def test_a_repository_is_frozen_and_thawed_by_name_and_whole(admin, api):
     assert "a worm is out" in admin("freezes")
     assert frozen["id"] in admin("thaw", frozen["id"], "held", "other@1.0")
     assert admin.json("freezes")[0]["except"] == ["a", "held", "other@1.0"]
-    assert "is lifted" in admin("thaw", frozen["id"])
+    assert "nothing there has the name" in admin.refused(3, "thaw", "main/other")
+    assert "is lifted" in admin("thaw", "main/frozen")
     assert admin.json("freezes") == []
     assert admin.run("thaw", frozen["id"]).returncode == 3
 
