@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
@@ -213,6 +214,19 @@ def read_count(option: str, text: str) -> int | None:
     return _limit(option, text, int(text) if text.isascii() and text.isdigit() else None)
 
 
+def read_time(option: str, text: str) -> str:
+    """A time for the API, of a date (the end of that day) or a time in UTC. :raises Invalid: it is neither"""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise Invalid(
+            f"--{option} takes a date such as 2026-12-31 (its end), or a time such as 2026-12-31T12:00Z, not {text!r}"
+        ) from None
+    if len(text) <= len("2026-12-31"):
+        at = at.replace(hour=23, minute=59, second=59)
+    return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).isoformat()
+
+
 def _limit(option: str, text: str, found: float | None) -> int | None:
     if text == "none":
         return None
@@ -235,6 +249,7 @@ def _read_pairs(form: str, _option: str, texts: tuple[str, ...]) -> dict[str, st
 READ: Final[Mapping[str, tuple[str, Callable[[str, Any], Any]]]] = {
     "size": ("SIZE", read_size),
     "count": ("NUMBER", read_count),
+    "time": ("DATE", read_time),
     **{
         name: (form, partial(_read_pairs, form))
         for name, form in (("claims", "NAME=PATTERN"), ("addresses", "FORMAT=URL"))

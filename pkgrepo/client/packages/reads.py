@@ -17,17 +17,20 @@ from pkgrepo.errors import NotFound
 @click.command()
 @click.argument("repository", metavar="STORAGE/REPOSITORY")
 @click.argument("package", metavar="PACKAGE[==VERSION]")
+@click.argument("written", metavar="[VERSION]", required=False)
 @click.option("--version", default="", help="A version to explain as well; of an image a tag or digest.")
 @click.option("--file", "file", default="", metavar="PATH", help="Instead, a file: its path below the repository.")
 @click.option("--refresh", is_flag=True, help="Have upstreams confirm what is kept.")
 @remote
-async def explain(session: Session, repository: str, package: str, version: str, file: str, *, refresh: bool) -> None:
+async def explain(
+    session: Session, repository: str, package: str, written: str | None, version: str, file: str, *, refresh: bool
+) -> None:
     """
     Explain what clients get under the name of a package, and how that was decided.
 
     Exit code 3 if there is no such package, version or file.
     """
-    package, named = maybe_version(package, version or None)
+    package, named = maybe_version(package, version or written)
     version = named or ""
     found = await session.client.get(
         "explain", repository=repository, package=package, version=version, file=file, refresh=refresh

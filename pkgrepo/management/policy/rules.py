@@ -249,9 +249,10 @@ async def list_blocks(call: Call) -> list[BlockRecord]:
 
 
 @table.command(
-    "block REPOSITORY [PACKAGE[@VERSIONS]]",
+    "block REPOSITORY [PACKAGE[@VERSIONS]] [VERSION]=versions",
     "{:blocked}",
-    options="versions, digest: digests, reason, until",
+    options="versions, digest: digests, reason, until:time",
+    said={"--until": "When it ends by itself: a date (its end), or a time in UTC."},
     notes="warning",
     about='Block a package, versions of it, or digests at once, as in "block main/mirror left-pad@1.3.1".',
     more='REPOSITORY is a path, or for system managers a pattern such as "main/*".',

@@ -168,7 +168,8 @@ def test_packages_are_found_and_explained(admin, write):
     assert admin.json("search", "needle", "--limit", "1")["items"][0]["name"] == "needle"
     nothing = admin.run("search", "no-such-package-here")
     assert (nothing.returncode, nothing.stdout) == (0, "")
-    assert "main/py serves version 1.0" in admin("explain", "main/py", "needle", "--version", "1.0")
+    for named in (["needle", "--version", "1.0"], ["needle", "1.0"], ["needle==1.0"]):
+        assert "main/py serves version 1.0" in admin("explain", "main/py", *named)
     for asked in (
         ("main/py", "no-such"),
         ("main/py", "needle", "--version", "9.9"),
@@ -176,6 +177,7 @@ def test_packages_are_found_and_explained(admin, write):
     ):
         missing = admin.run("explain", *asked)
         assert missing.returncode == 3, missing
+        ("main/py", "needle", "9.9"),
         assert "9.9" in missing.stdout or "no-such" in missing.stdout
     hook = admin.json("webhook", "create", "away", "http://receiver.invalid/")
     tried = admin.run("webhook", "test", hook["id"])

@@ -75,6 +75,18 @@ def test_actions_are_written_with_spaces_or_commas(admin):
         admin("user", "grant", "eve", "main/py", "read")
 
 
+def test_a_version_is_blocked_until_a_date(admin):
+    admin("block", "main/py", "dated", "1.0", "--until", "2999-12-31")
+    (block,) = admin.json("blocks")
+    assert (block["package"], block["versions"], block["until"]) == ("dated", "1.0", "2999-12-31T23:59:59Z")
+    admin("unblock", "dated")
+    admin("block", "main/py", "dated", "--until", "2999-12-31T12:00Z")
+    assert admin.json("blocks")[0]["until"] == "2999-12-31T12:00:00Z"
+    admin("unblock", "dated")
+    wrong = admin.refused(2, "block", "main/py", "dated", "--until", "tomorrow")
+    assert "--until takes a date such as 2026-12-31 (its end), or a time such as 2026-12-31T12:00Z" in wrong
+
+
 def test_a_repository_is_frozen_and_thawed_by_name_and_whole(admin, api):
     assert admin.run("freeze", "main/py").returncode != 0  # which is hosted
     body = {"type": "Virtual", "members": ["main/py"]}
