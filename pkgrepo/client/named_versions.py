@@ -8,7 +8,11 @@ from typing import Final
 from pkgrepo.errors import Invalid
 
 # Numbers with a prerelease, a build or a local version after them; not icon@2x.png.
-_NUMBERS: Final = re.compile(r"v?\d+(?:\.\d+)*(?:[-+][\w.+-]+|\.?(?:a|b|rc|dev|post)\d+)*")
+_NUMBERS: Final = r"v?\d+(?:\.\d+)*(?:[-+][\w.+-]+|\.?(?:a|b|rc|dev|post)\d+)*"
+_WITH_VERSION: Final = re.compile(
+    rf"(.+?)==(.+)|(.+)[@:]({_NUMBERS})|([^:@]+:[^:@]+):([^:]+)|([^@]+)@(sha256:[0-9a-f]{{64}})"
+)
+_WITH_TAG: Final = re.compile(r"([^@:]+):([^@:]+)")
 
 
 def named_version(name: str, version: str | None) -> tuple[str, str]:
@@ -31,15 +35,16 @@ def named_version(name: str, version: str | None) -> tuple[str, str]:
     raise Invalid(f"{name!r} has no version: write NAME==VERSION, or the version as another argument")
 
 
-def maybe_version(name: str, version: str | None) -> tuple[str, str | None]:
+def maybe_version(name: str, version: str | None, *, is_image: bool = False) -> tuple[str, str | None]:
     """
     The name, and the version if there is one, for a command that may be about the whole package.
 
-    One argument has a version after ``==``, or after an at sign if that looks like one: names have colons and at signs
-    themselves.
+    One argument has a version after ``==``, after an at sign or a colon if that looks like one, or after a second
+    colon: names have colons and at signs themselves. What is known to be an image has its tag after any colon.
     """
-    before, found, after = name.partition("==")
-    if not found:
-        before, found, after = name.rpartition("@")
-        found = found if _NUMBERS.fullmatch(after) else ""
-    return (before, after) if version is None and found and before and after else (name, version)
+    if version is not None:
+        return name, version
+    if (found := _WITH_VERSION.fullmatch(name)) or (is_image and (found := _WITH_TAG.fullmatch(name))):
+        before, after = filter(None, found.groups())
+        return before, after
+    return name, None

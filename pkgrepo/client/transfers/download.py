@@ -56,8 +56,9 @@ async def download(
         _tell(session, [record])
         return
     assert name is not None
-    name, version = maybe_version(name, version)
-    if (await session.client.get("repository", repository)).get("has_images"):
+    is_image = bool((await session.client.get("repository", repository)).get("has_images"))
+    name, version = maybe_version(name, version, is_image=is_image)
+    if is_image:
         await _image(session, repository, name, version or "latest", folder)
         return
     if version is None:

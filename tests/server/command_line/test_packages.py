@@ -109,7 +109,8 @@ def test_an_image_goes_to_the_server_and_comes_back(admin):
     pushed = admin.json("upload", "main/images", layout, "--as", "team/app:1")
     assert pushed["digest"] == index.digest
     admin("package", "tag", "main/images", "team/app", "1", "stable")
-    got = admin.json("download", "main/images", "team/app", "stable", "--to", admin.folder)
+    assert "images are not compared" in admin.refused(2, "package", "diff", "main/images", "team/app", "1", "stable")
+    got = admin.json("download", "main/images", "team/app:stable", "--to", admin.folder)
     folder = admin.folder / "team_app"
     assert got["folder"] == str(folder)
     assert recalled(admin, "main/images", "team/app@stable")["items"][0]["user"] == "admin"
@@ -123,6 +124,7 @@ def test_an_image_goes_to_the_server_and_comes_back(admin):
     archive = admin.folder / "image.tar"
     subprocess.run(["tar", "-C", folder, "-cf", archive, "."], check=True)
     assert index.digest in admin("upload", "main/images", archive, "--as", "other:1")
+    assert "would delete other 1 " in admin("package", "delete", "main/images", "other:1", "--dry-run")
     admin("package", "untag", "main/images", "team/app", "stable")
     assert [each["version"] for each in admin.json("package", "versions", "main/images", "team/app")] == ["1"]
     (blobs / digest_of(index.blobs[0] if index.blobs else make_image("a").blobs[1])[7:]).write_bytes(b"damaged")

@@ -34,6 +34,18 @@ def test_names_with_colons_and_at_signs_are_whole_where_the_version_may_be_left_
     assert maybe_version("demo", "1") == ("demo", "1")
     assert maybe_version("icon@2x.png", None) == ("icon@2x.png", None)
     assert maybe_version("demo@latest", None) == ("demo@latest", None)
+    assert maybe_version("Perl::Module", None) == ("Perl::Module", None)
+    assert maybe_version("team/app:v1", "2") == ("team/app:v1", "2")
+
+
+def test_versions_after_colons_are_those_of_maven_and_images():
+    digest = f"sha256:{'a1' * 32}"
+    assert maybe_version("com.acme:app:1.2", None) == ("com.acme:app", "1.2")
+    assert maybe_version("com.acme:app:main-SNAPSHOT", None) == ("com.acme:app", "main-SNAPSHOT")
+    assert maybe_version("team/app:1", None) == ("team/app", "1")
+    assert maybe_version(f"team/app@{digest}", None) == ("team/app", digest)
+    assert maybe_version("team/app:stable", None) == ("team/app:stable", None)  # may be an artifact of a group
+    assert maybe_version("team/app:stable", None, is_image=True) == ("team/app", "stable")
 
 
 @pytest.mark.parametrize("version", ["1", "1.3.1", "v1.0.0", "2.0.0-rc.1", "1.0+cpu", "1.0rc1", "1.0.dev3"])
