@@ -75,7 +75,7 @@ async def setup(
     shown and you are asked. A token in a file opens this repository alone, and ends; --undo revokes it.
     """
     if verb is None:
-        return await _print(session, repository, client, package, version)
+        return await _print(session, repository, tools, client, package, version)
     if client or package or version:
         raise Invalid(f"--client, --package and --version print texts, and are not for --{verb}")
     if scope and (not scope.startswith("@") or "/" in scope or len(scope) < 2):
@@ -322,11 +322,14 @@ def _run_checks(tool: Tool, wish: Wish, programs: Programs) -> list[tuple[str, O
         return [(" ".join(each), programs.run(each, folder=Path(name))) for each in commands]
 
 
-async def _print(session: Session, repository: str, client: str, package: str, version: str) -> None:
+async def _print(session: Session, repository: str, tools: str, client: str, package: str, version: str) -> None:
     package, named = maybe_version(package, version or None)
     version = named or ""
     place = ("repository", repository, "setup")
     found = await session.client.get(*place, client=client, package=package, version=version)
+    if tools:
+        chosen = chosen_tools(tools, {each["client"] for each in found}, Programs(dict(os.environ)))
+        found = [each for each in found if each["client"] in {tool.client for tool in chosen}]
     printer = session.printer
     if printer.as_json:
         printer.json(found)

@@ -38,6 +38,15 @@ def tokens(user: Program) -> list[str]:
     return [each["name"] for each in user.json("token", "list") if "setup" in each["name"]]
 
 
+def test_texts_are_printed_of_the_tools_that_are_named(user: Program, path: dict[str, str]) -> None:
+    every = {each["client"] for each in user.json("setup", REPOSITORY)}
+    assert {"npm", "yarn"} < every
+    assert {each["client"] for each in user.json("setup", REPOSITORY, "--tool", "npm,yarn", **path)} == {"npm", "yarn"}
+    assert "ppi cannot be set up for this repository; these can: npm" in user.refused(
+        2, "setup", REPOSITORY, "--tool", "ppi"
+    )
+
+
 def test_what_changes_is_shown_and_asked_and_then_written(user: Program, path: dict[str, str]) -> None:
     npmrc = user.folder / ".npmrc"
     npmrc.write_text("fund=false\n")
