@@ -36,6 +36,9 @@ BROKEN: Final = (
     OSError,
 )
 
+# What OpenSSL 1.1 to 3.5 say of bytes that are no TLS.
+NO_TLS: Final = ("wrong version number", "unknown protocol", "packet length too long", "record layer failure")
+
 _CODES: Final = {
     400: EXIT_CODES[Invalid],
     401: EXIT_CODES[Forbidden],
@@ -79,7 +82,7 @@ def exit_code(status: int) -> int:
 
 
 def is_certificate_error(error: BaseException) -> bool:
-    """Whether the server's certificate was refused, so that trying again is useless."""
+    """Whether the server's certificate was refused, or it does not speak TLS, so that trying again is useless."""
     found = _causes(error)
     names = {type(each).__name__ for each in found}
     return bool(names & {"VerificationError", "CertificateError"}) or any(
@@ -90,6 +93,9 @@ def is_certificate_error(error: BaseException) -> bool:
 def reason_of(error: BaseException) -> str:
     """The reason of a broken connection, in words."""
     if is_certificate_error(error):
+        said = " ".join(str(each) for each in _causes(error))
+        if any(each in said for each in NO_TLS):
+            return "it does not speak TLS: is its address one with http:?"
         return "its certificate cannot be verified"
     last = _causes(error)[-1]
     return str(last) or type(last).__name__

@@ -91,6 +91,8 @@ async def set_rules(
     if repository == SERVER:
         changed = await session.client.change("PUT", "system", "retention", body={"retention": value})
     else:
+        if (await session.client.get("repository", repository))["type"] == "Virtual":
+            raise Invalid(f"{repository} is virtual, and has no rules: those of its members hold")
         if value is not None and not yes:
             await _ask(session, repository, value)
         changed = await session.client.change("PUT", "repository", repository, "config", "retention", body=value)

@@ -25,6 +25,7 @@ from pkgrepo.management.api.access_rules import CONTENT_READERS, CONTENT_READERS
 from pkgrepo.management.api.call import Call
 from pkgrepo.management.api.route import Parameter, Table
 from pkgrepo.management.api.services import ManagementServices
+from pkgrepo.management.packages import images
 from pkgrepo.management.packages.contents import ArchiveContents, ArchiveEntryRecord, EntryChange, VersionDifference
 from pkgrepo.management.packages.difference import (
     compare_entries,
@@ -187,7 +188,9 @@ class Contents:
         return call.text_answer(await self._shared.pools.cpu(unified_difference, texts, labels), "text/plain")
 
     async def _compared(self, call: Call) -> tuple[Package, Version, Version, tuple[File, File] | None]:
-        """The package, its two versions that the query names, and their archives."""
+        """The package, its two versions that the query names, and their archives. :raises Invalid: it is an image"""
+        if images.are_in(call):
+            raise Invalid("images are not compared here: the digests of their layers say what they share", "package")
         package, new = await call.find_version(call.query("after"))
         old = await self._before(call)
         ours, theirs = [

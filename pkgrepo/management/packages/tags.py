@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from pkgrepo.errors import Invalid, NotFound, existing
+from pkgrepo.errors import Invalid, existing
 from pkgrepo.gateway.services import Context
 from pkgrepo.interfaces import Reader, Transaction
 from pkgrepo.management.api.access_rules import CONTENT_READERS, AccessRule
@@ -68,7 +68,7 @@ class TagRecord(Record):
 )
 @table.get("/package/<repository>/<package>/tags/<tag>/history", CONTENT_READERS, "Show what a tag pointed to")
 async def show_history(call: Call, tag: str) -> Page[TagMove]:
-    """The newest first, since the image was made; also of a tag that was deleted. Only images have it (404)."""
+    """The newest first, since the image was made; also of a tag that was deleted. Only images have it (422)."""
     package = await _image(call)
     page_request = call.page_request
     before = page_request.after(LARGEST)
@@ -128,9 +128,9 @@ async def _change(call: Call, tag: str, version: str | None) -> None:
 
 
 async def _image(call: Call) -> int:
-    """The catalog key of the image. :raises NotFound: there is none, or the packages are no images"""
+    """The catalog key of the image. :raises NotFound: there is none; :raises Invalid: the packages are no images"""
     if not images.are_in(call):
-        raise NotFound("image", call.package or "")
+        raise Invalid(f"only images have a history of tags, and {call.repository.path} has none", "/tag")
     return (await call.find_package()).id
 
 

@@ -204,7 +204,12 @@ async def make_starter(call: Call, body: Starter) -> StarterSet:
         url = f"{call.shared.base_url(call.request)}/repositories/{path}"
         record = {"repository": path, "format": format_.name, "type": type_, "url": url}
         items.append(StarterRecord(**record, made=there is None, warnings=warnings))
-    bare = [each.name for each in found if upstream_of(formats, upstreams, each) is None]
+    bare = [
+        each.name
+        for each in found
+        if upstream_of(formats, upstreams, each) is None
+        and call.registry.find(storage, f"{each.look.starter}-proxy") is None
+    ]
     if bare:
         hints.append(f"no upstream is known for {', '.join(bare)}: give its address, and its proxy is made")
     return StarterSet(items=items, open_to=OPEN_TO[body.visibility], hints=hints)

@@ -153,6 +153,11 @@ def test_a_server_that_is_not_there_is_one_sentence(stranger):
     assert line.startswith("pkgrepo: http://127.0.0.1:1 cannot be reached: ")
 
 
+def test_a_server_without_tls_is_not_taken_for_one_with_a_wrong_certificate(stranger, command_server):
+    line = stranger.refused(1, "whoami", "--url", command_server.url.replace("http:", "https:"))
+    assert line.endswith("cannot be reached: it does not speak TLS: is its address one with http:?")
+
+
 class Redirecting(BaseHTTPRequestHandler):
     """Redirects every request to another host, whose name would clear a terminal."""
 

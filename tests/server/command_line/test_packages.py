@@ -150,6 +150,8 @@ def test_versions_are_yanked_tagged_and_deleted(admin, write):
     assert admin.json("package", "show", "main/node", "yanked", "1.1.0")["state"] == "live"
     admin("package", "tag", "main/node", "yanked", "1.0.0", "old")
     assert admin.json("package", "show", "main/node", "yanked", "1.0.0")["tags"] == ["old"]
+    history = admin.refused(2, "package", "history", "main/node", "yanked", "old")
+    assert "only images have a history of tags" in history
     admin("package", "untag", "main/node", "yanked", "old")
     assert "the tag 'latest' cannot be removed" in admin.refused(2, "package", "untag", "main/node", "yanked", "latest")
     assert "have no tags" in admin.refused(2, "package", "tag", "main/py", "sample", "1.0", "x")
@@ -175,11 +177,11 @@ def test_packages_are_found_and_explained(admin, write):
     for asked in (
         ("main/py", "no-such"),
         ("main/py", "needle", "--version", "9.9"),
+        ("main/py", "needle", "9.9"),
         ("main/py", "needle", "--version", "9.9", "--json"),
     ):
         missing = admin.run("explain", *asked)
         assert missing.returncode == 3, missing
-        ("main/py", "needle", "9.9"),
         assert "9.9" in missing.stdout or "no-such" in missing.stdout
     hook = admin.json("webhook", "create", "away", "http://receiver.invalid/")
     tried = admin.run("webhook", "test", hook["id"])

@@ -97,6 +97,7 @@ def test_groups_have_members_grants_and_service_accounts(admin, stranger):
     admin("group", "revoke", "crew", "main/py")
     assert admin.json("group", "show", "crew")["repositories"] == []
     assert admin("group", "remove", "crew", "gil") == "gil is not in crew any more\n"
+    assert "gil is not in crew" in admin.refused(3, "group", "remove", "crew", "gil")
     admin("group", "edit", "crew", "--rename", "team")
     assert "say what to change" in admin.refused(2, "group", "edit", "team")
     assert admin("group", "delete", "team", "--yes") == "removed group team\n"

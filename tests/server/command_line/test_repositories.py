@@ -98,6 +98,11 @@ def test_proxies_and_virtual_repositories_are_made_by_options(admin):
     assert "proxy repository 'main/node' does not exist" in admin.refused(3, "repo", "purge", "main/node", "--yes")
     assert (config["members"], config["publish_to"]) == (["main/node", "main/up"], "main/node")
     assert "member" in admin.refused(5, "repo", "delete", "main/up", "--yes")
+    assert "main/front is virtual, and has no rules" in admin.refused(
+        2, "retention", "set", "main/front", "--last", "2"
+    )
+    admin("repo", "delete", "main/front", "--yes")
+    admin("trash", "restore", "main/front")
     admin("repo", "delete", "main/front", "--yes")
     admin("repo", "delete", "main/up", "--yes", "--purge")
 

@@ -36,6 +36,7 @@ async def test_each_format_gets_the_address_of_a_team_once(stack: Stack) -> None
     later = await stack.ok("POST", "/system/starter", {"formats": ["raw"], "upstreams": {"raw": UPSTREAM}})
     assert shown(later, made=True) == [("main/files-proxy", "Proxy")]
     assert later["hints"] == ["main/files was there: make main/files-proxy a member of it"]
+    assert (await stack.ok("POST", "/system/starter", {"formats": ["npm", "raw"]}))["hints"] == []
 
 
 async def test_what_is_published_to_a_team_is_installed_from_there(stack: Stack) -> None:

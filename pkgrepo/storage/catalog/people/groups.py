@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Final, TypedDict, Unpack
 
-from attrs import evolve
+from attrs import define, evolve
 
 from pkgrepo.errors import AlreadyExists, NotFound, existing
 from pkgrepo.interfaces import Reader, Transaction, Value
@@ -15,7 +15,7 @@ from pkgrepo.storage.catalog.orders import Order, both_ways
 from pkgrepo.storage.catalog.rows import LIKE, column, every, exists, find, insert, like, number, rows, to_ms, update
 
 from .grants import grants_of
-from .users import bump_identity_serial, check_owns_nothing, name_key
+from .users import bump_identity_serial, check_owns_nothing, get_user, name_key
 
 _GROUP, _group = rows(Group, "user_group")
 _SEARCH = f"key {LIKE} OR description {LIKE}"
@@ -26,6 +26,14 @@ GROUP_ORDERS: Final[Mapping[str, Order[Group]]] = both_ways(
         "created_at": [("created_at", int, lambda each: to_ms(each.created_at)), ("key", str, lambda each: each.key)],
     }
 )
+
+
+@define
+class NotInGroup(NotFound):
+    """A user is no member of a group: ``what`` is the name of the user, ``name`` that of the group."""
+
+    def __str__(self) -> str:
+        return f"{self.what} is not in {self.name}"
 
 
 class GroupChanges(TypedDict, total=False):
@@ -138,9 +146,9 @@ def add_group_member(tx: Transaction, group_id: int, user_id: int) -> None:
 
 
 def remove_group_member(tx: Transaction, group_id: int, user_id: int) -> None:
-    """Remove a user from a group. :raises NotFound: the user is no member"""
+    """Remove a user from a group. :raises NotInGroup: the user is no member"""
     if not tx.execute("DELETE FROM group_member WHERE group_id = ? AND user_id = ?", (group_id, user_id)):
-        raise NotFound("member", "of this group")
+        raise NotInGroup(get_user(tx, user_id).username, get_group(tx, group_id).name)
     bump_identity_serial(tx)
 
 
