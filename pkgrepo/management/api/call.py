@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar, TypeVarTuple
 
-from pkgrepo.errors import Invalid, NotFound
+from pkgrepo.errors import Invalid, NotFound, PkgrepoError
 from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.gateway.format import Format
 from pkgrepo.gateway.services import Services
@@ -300,6 +300,8 @@ class Call:
         """
         Run a write command and write its row of the audit log in the same transaction.
 
+        The row says that it was done: a command that may find nothing to do raises that, or is made to by L{must_do}.
+
         :raises ConcurrentChange: the request has If-Match, and another change was committed since L{remember_serials}
         """
         seen = self._seen
@@ -319,6 +321,18 @@ class Call:
         audit_log.copy(entry)
         self.audited = True
         return result
+
+
+def must_do(
+    command: Callable[Concatenate[Transaction, P], bool], error: PkgrepoError
+) -> Callable[Concatenate[Transaction, P], None]:
+    """The command, raising an error where it returns False: no row of the audit log says then that it was done."""
+
+    def run(tx: Transaction, /, *args: P.args, **kwargs: P.kwargs) -> None:
+        if not command(tx, *args, **kwargs):
+            raise error
+
+    return run
 
 
 def _read_serials(reader: Reader) -> Serials:

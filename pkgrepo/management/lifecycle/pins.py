@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from pkgrepo.errors import Conflict, NotFound
 from pkgrepo.management.api.access_rules import CONTENT_DELETERS, CONTENT_READERS, PROJECT_VIEWERS, READERS_OF_SOME
-from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.call import Call, must_do
 from pkgrepo.management.api.fields import PackageName, RepositoryPath, VersionName
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
@@ -105,8 +105,8 @@ async def pin_version(call: Call, body: PinGiven, version: str) -> PinRecord:
 async def unpin_version(call: Call, version: str) -> None:
     """Rules of retention decide about it again. The version need not exist any more; 404 if it is not pinned."""
     call.object = f"{call.repository.path}/{call.package}@{version}"
-    if not await call.write(call.entry(), pins.remove_pin, call.repository.id, call.package or "", version):
-        raise NotFound("pin", version)
+    unpin = must_do(pins.remove_pin, NotFound("pin", version))
+    await call.write(call.entry(), unpin, call.repository.id, call.package or "", version)
 
 
 @table.get("/package/<repository>/<package>/pins", CONTENT_READERS, "List the pinned versions of a package")

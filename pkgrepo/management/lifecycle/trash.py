@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pkgrepo.errors import NotFound
 from pkgrepo.management.api.access_rules import CONTENT_DELETERS, SYSTEM_MANAGERS, VIEWERS
-from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.call import Call, must_do
 from pkgrepo.management.api.fields import ObjectId, PackageName, RepositoryPath
 from pkgrepo.management.api.names import get_repository
 from pkgrepo.management.api.pages import Page
@@ -165,8 +165,7 @@ async def purge(call: Call, id: str) -> Purged:
                 pass
         return Purged(id=id, repository=removed.name, package="", size=removed.size)
     entry = await _find_entry(call, id)
-    if not await call.write(call.entry(), trash.purge_entry, entry.id):
-        raise _unknown(id)
+    await call.write(call.entry(), must_do(trash.purge_entry, _unknown(id)), entry.id)
     call.services.on_change(call.repository)
     return Purged(id=id, repository=call.repository.path, package=entry.package_name, size=entry.size)
 

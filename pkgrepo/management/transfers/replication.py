@@ -13,7 +13,7 @@ from pkgrepo.gateway.callers.access import unknown
 from pkgrepo.gateway.format import Format
 from pkgrepo.http.responses import Response
 from pkgrepo.management.api.access_rules import EDITORS, SYSTEM_MANAGERS
-from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.call import Call, must_do
 from pkgrepo.management.api.fields import DryRun, RepositoryPath
 from pkgrepo.management.api.names import check_independent
 from pkgrepo.management.api.route import DRY_RUN, Parameter, Table
@@ -87,8 +87,8 @@ async def compare(call: Call) -> ReplicationRecord:
     A repository of which nothing was read yet is compared as soon as its upstream answers (409).
     """
     await _find(call)
-    if not await call.write(call.entry(), compare_again, call.repository.id, call.now_ms):
-        raise Conflict(f"nothing of what {call.repository.path} follows was read yet: it is compared then")
+    unread = Conflict(f"nothing of what {call.repository.path} follows was read yet: it is compared then")
+    await call.write(call.entry(), must_do(compare_again, unread), call.repository.id, call.now_ms)
     return _record(await _find(call))
 
 

@@ -17,7 +17,7 @@ from msgspec import Meta
 from pkgrepo.errors import Conflict, Forbidden, NotFound
 from pkgrepo.interfaces import Reader
 from pkgrepo.management.api.access_rules import PUBLIC, USER_MANAGERS, check_no_bearer
-from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.call import Call, must_do
 from pkgrepo.management.api.fields import ExpiresAt, Username
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
@@ -95,8 +95,8 @@ async def make_link(call: Call, body: LinkAsked, id: str) -> LinkRecord:
 async def end_link(call: Call, id: str) -> None:
     """Without a link that was not used, the answer is 404."""
     user = await find_manageable(call, id)
-    if not await call.write(call.entry(user.username, {"ended": True}), remove_link, user.id):
-        raise NotFound("one-time link", f"of {user.username}")
+    end = must_do(remove_link, NotFound("one-time link", f"of {user.username}"))
+    await call.write(call.entry(user.username, {"ended": True}), end, user.id)
 
 
 @table.post("/user/password-link", PUBLIC, "Choose a password with a one-time link", audit="account.password")

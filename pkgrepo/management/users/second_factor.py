@@ -12,7 +12,7 @@ from pkgrepo.auth.login.second_factors import hash_recovery_code, make_recovery_
 from pkgrepo.errors import AuthenticationFailed, Conflict, NotFound
 from pkgrepo.gateway.callers.access import code_of, road_of
 from pkgrepo.management.api.access_rules import PUBLIC, USER_MANAGERS
-from pkgrepo.management.api.call import Call
+from pkgrepo.management.api.call import Call, must_do
 from pkgrepo.management.api.fields import SecondFactorCode, Ticket
 from pkgrepo.management.api.route import Table
 from pkgrepo.management.api.schema import Body, Record
@@ -123,9 +123,8 @@ async def reset(call: Call, id: str) -> None:
 
 
 async def _remove(call: Call, user: User) -> None:
-    command = second_factors.remove_second_factor
-    if not await call.write(call.entry(user.username), command, user.id, now_ms=call.now_ms):
-        raise NotFound("second factor of", user.username)
+    command = must_do(second_factors.remove_second_factor, NotFound("second factor of", user.username))
+    await call.write(call.entry(user.username), command, user.id, now_ms=call.now_ms)
 
 
 async def prove(call: Call, body: Proof, *, enrolling: bool = False) -> User:

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from pkgrepo.management.api.call import Call
+from pkgrepo.management.lifecycle import trash as routes
+from pkgrepo.storage.catalog.server import trash
 from tests.support.memory_server import OTHER_PASSWORD, Stack
 
 
@@ -59,6 +62,63 @@ async def test_a_change_that_fails_leaves_a_line_and_nothing_else(stack: Stack) 
     (line,) = await stack.audited(outcome="failed")
     assert line["detail"]["reason"] == "repository 'py' already exists"
     assert len(await stack.audited(action="repository.create", outcome="ok")) == 1
+
+
+async def prepare_undone(stack: Stack) -> None:
+    """A server that has what ``UNDONE`` asks for, but not what is to be ended or removed of it."""
+    await stack.add_user("ada")
+    await stack.ok("POST", "/groups", {"name": "crew"})
+    await stack.ok("POST", "/project", {"key": "acme"})
+    await stack.add_repository()
+    await stack.publish("main/py", "web", "1.0")
+    route = {"url": "https://there.example/repositories/main/py"}
+    config = {"type": "Proxy", "proxy": {"routes": [route]}, "replicate": {}}
+    await stack.add_repository("copy", config=config)
+
+
+UNDONE = [
+    ("DELETE", "/package/main%2Fpy/web/versions/1.0/pin", None, 404),
+    ("DELETE", "/package/main%2Fpy/web/versions/9.9", None, 404),
+    ("DELETE", "/users/ada/second-factor", None, 404),
+    ("DELETE", "/users/ada/password-link", None, 404),
+    ("DELETE", "/users/ada/sessions/7", None, 404),
+    ("DELETE", "/user/sessions/7", None, 404),
+    ("DELETE", "/user/passkeys/7", None, 404),
+    ("DELETE", "/groups/crew/members", {"user": "ada"}, 404),
+    ("DELETE", "/project/acme/bindings?repository=main/py&pattern=web", None, 404),
+    ("POST", "/repository/main%2Fcopy/replication/compare", {}, 409),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "status"), UNDONE)
+async def test_what_there_was_not_to_do_has_one_line_which_says_that_it_failed(
+    stack: Stack, method: str, path: str, body: Any, status: int
+) -> None:
+    await prepare_undone(stack)
+    before = len(await stack.audited())
+    assert (await stack.api(method, path, body)).status == status
+    (line, *older) = await stack.audited()
+    assert (line["outcome"], len(older)) == ("failed", before)
+
+
+async def test_of_two_who_purge_an_entry_of_the_trash_one_has_done_it(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stack.add_repository()
+    await stack.publish("main/py", "web", "1.0")
+    await stack.ok("DELETE", "/package/main%2Fpy/web/versions/1.0")
+    [entry] = (await stack.ok("GET", "/trash"))["items"]
+
+    async def find_entry(call: Call, uid: str) -> Any:
+        """Another request is first when this one has found the entry."""
+        found = await find(call, uid)
+        await call.catalog.write(trash.purge_entry, found.id)
+        return found
+
+    find = routes._find_entry
+    monkeypatch.setattr(routes, "_find_entry", find_entry)
+    assert (await stack.api("DELETE", f"/trash/{entry['id']}")).status == 404
+    assert [each["outcome"] for each in await stack.audited(action="trash.purge")] == ["failed"]
 
 
 async def test_no_secret_reaches_the_log(stack: Stack) -> None:
