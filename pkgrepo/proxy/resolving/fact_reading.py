@@ -124,9 +124,9 @@ class FactReading:
             file = await self._addressed.keep(judge.member, request)
         except NotFound:
             return known
-        own = judge.facts.get(f"sha256:{file.sha256}")
-        if own is None:
-            own = await self._read(judge, file, FileFacts(), self.asked(judge))
+        own = judge.facts.get(f"sha256:{file.sha256}", FileFacts())
+        if own == FileFacts(digests=own.digests):  # its digests may be all that was read of it
+            own = await self._read(judge, file, own, self.asked(judge))
             await self.note(judge, f"sha256:{file.sha256}", own)
         facts = msgspec.structs.replace(
             known,
