@@ -7,8 +7,8 @@ step   what                                                                    a
 1      the folder is new or empty, and so is the database of the settings      nothing has changed
 2      the catalog, with its digest and its structure checked, in the folder   the folder has no catalog that a
        ``restoring``                                                           server would take; remove it, and
-3      each storage in a folder of its own below ``storages``, each blob with  restore again
-       its digest compared
+3      each storage in a folder of its own below ``storages``, each blob with  restore again; what fails before a blob
+       its digest compared                                                     is restored removes it itself
 4      the catalog in its place, or copied to PostgreSQL in one transaction    it is restored
 =====  ======================================================================  ======================================
 
@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -92,29 +93,25 @@ class Restored:
 
 
 async def restore(reactor: Any, wish: Wish, progress: Progress) -> Restored:
-    """Restore a backup. :raises PkgrepoError: it is damaged, or the target is not empty, or cannot be written"""
+    """
+    Restore a backup. A run that has restored no blob when it fails leaves the folder as it was.
+
+    :raises PkgrepoError: it is damaged, or the target is not empty, or cannot be written
+    """
     pools = Pools(reactor)
     pools.start()
-    data, work = wish.data, wish.data / WORK
+    data, work, report = wish.data, wish.data / WORK, Restored()
     try:
-        await pools.disk(_check_target, wish)
-        await pools.disk(partial(data.mkdir, 0o750, parents=True, exist_ok=True))
-        place = await open_place(
-            wish.destination, pools, uid=None, scratch=data / "spool", low_water=None, writes=False
-        )
+        before = await pools.disk(_check_target, wish)
         try:
-            await pools.disk(work.mkdir, 0o700)
-            name, manifest = await fetch_catalog(place, pools, wish, work)
-            report = Restored(id=id_of(name), made_at=f"{manifest.made_at:%Y-%m-%d %H:%M:%S} UTC")
-            core = Core(settings_of(data, work / DATABASE), reactor)
-            await core.start()
-            try:
-                await _fill(core, place, work / LIST, manifest, report, progress)
-            finally:
-                await core.stop()
-        finally:
-            await place.close()
+            manifest = await _copy_all(reactor, pools, wish, work, report, progress)
+        except BaseException:
+            if not report.blobs:
+                await pools.disk(_clear, data, before)
+            raise
         if report.problems:
+            if not report.blobs:
+                await pools.disk(_clear, data, before)
             return report
         await pools.disk(_finish, wish, work)
         if not await pools.disk(_has_key, wish, manifest):
@@ -127,6 +124,29 @@ async def restore(reactor: Any, wish: Wish, progress: Progress) -> Restored:
         await pools.stop()
 
 
+async def _copy_all(
+    reactor: Any, pools: Pools, wish: Wish, work: Path, report: Restored, progress: Progress
+) -> Manifest:
+    """Get the catalog into ``work``, and the blobs into the storages that it names."""
+    await pools.disk(partial(wish.data.mkdir, 0o750, parents=True, exist_ok=True))
+    place = await open_place(
+        wish.destination, pools, uid=None, scratch=wish.data / "spool", low_water=None, writes=False
+    )
+    try:
+        await pools.disk(work.mkdir, 0o700)
+        name, manifest = await fetch_catalog(place, pools, wish, work)
+        report.id, report.made_at = id_of(name), f"{manifest.made_at:%Y-%m-%d %H:%M:%S} UTC"
+        core = Core(settings_of(wish.data, work / DATABASE), reactor)
+        await core.start()
+        try:
+            await _fill(core, place, work / LIST, manifest, report, progress)
+        finally:
+            await core.stop()
+    finally:
+        await place.close()
+    return manifest
+
+
 async def fetch_catalog(place: Place, pools: Pools, wish: Wish, work: Path) -> tuple[str, Manifest]:
     """Get the catalog and the list of a backup into ``work``, and the key into the data folder, all checked."""
     name, manifest = await read_manifest(place, wish.backup_id)
@@ -137,7 +157,11 @@ async def fetch_catalog(place: Place, pools: Pools, wish: Wish, work: Path) -> t
     if key is not None:
         path = wish.data / KEY_FILE
         await pools.disk(replace_file, path, key, OWNER_ONLY)
-        if (await pools.disk(SecretBox.load, path)).fingerprint != manifest.key_fingerprint:
+        try:
+            fingerprint = (await pools.disk(SecretBox.load, path)).fingerprint
+        except Conflict:
+            fingerprint = ""  # it is no key at all, and its name here is not the one that people gave
+        if fingerprint != manifest.key_fingerprint:
             raise Conflict(f"{wish.key or 'the key in the backup'} is not the key of the server that was backed up")
     return name, manifest
 
@@ -275,8 +299,12 @@ def _relocate(tx: Transaction, storage: Storage, path: str, *, readable: bool, n
         layout_pending.add_repositories(tx, ids)
 
 
-def _check_target(wish: Wish) -> None:
-    """:raises Conflict: the folder holds something, or the database does; :raises OSError: it cannot be read"""
+def _check_target(wish: Wish) -> set[Path]:
+    """
+    Check that the folder and the database are new or empty. Returns what there is of the folder, and above and in it.
+
+    :raises Conflict: the folder holds something, or the database does; :raises OSError: it cannot be read
+    """
     data = wish.data
     if data.exists() and not data.is_dir():
         raise Conflict(f"{data} is no folder")
@@ -288,6 +316,20 @@ def _check_target(wish: Wish) -> None:
             raise Conflict(f"{data} is not empty, it holds {taken!r}: a backup is restored into a new folder")
     if wish.target is not None:
         check_empty(wish.target)
+    inside = data.iterdir() if data.is_dir() else ()
+    return {each for each in (data, *data.parents, *inside) if each.exists()}
+
+
+def _clear(data: Path, before: Collection[Path]) -> None:
+    """Remove what was not there before from the folder, and the folder with those above it if they are new."""
+    with suppress(OSError):  # why the restore failed is what people are told
+        for each in data.iterdir() if data.is_dir() else ():
+            if each not in before:
+                shutil.rmtree(each) if each.is_dir() else each.unlink()
+        for each in (data, *data.parents):
+            if each in before:
+                break
+            each.rmdir()
 
 
 def _finish(wish: Wish, work: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pkgrepo.storage.secret_box import SecretBox
 from tests.support import server_databases
 from tests.support.configurations import hosted
 from tests.support.data_folder import DataFolder, pkgrepo, wait_for
@@ -57,6 +58,27 @@ def copies(folder: Path, magic: bytes) -> list[Path]:
     return [each for each in found if each.read_bytes().startswith(magic)]
 
 
+def check_failures_leave_nothing(new: DataFolder, place: Path) -> None:
+    """Restores that end before a blob is restored, into a folder that is there, and into one below a new one."""
+    wrong, there = new.folder.parent / "wrong.key", new.folder.parent / "there"
+    SecretBox.load(wrong)
+    (there / "spool").mkdir(parents=True)
+    empty = new.folder.parent / "empty"
+    empty.mkdir()
+    for options, said in (
+        ([str(place), "--backup", "zzz"], "backup 'zzz' does not exist"),
+        ([str(place), "--key-file", str(wrong)], f"{wrong} is not the key of the server"),
+        ([str(place), "--key-file", __file__], f"{__file__} is not the key of the server"),
+        ([str(empty)], "does not exist"),
+        ([f"{place}.missing"], "does not exist"),
+    ):
+        for target in (there, new.folder / "below"):
+            failed = pkgrepo(new, "restore", *options, "--into", str(target))
+            assert (failed.returncode != 0, said in failed.stderr) == (True, True), failed
+            assert not new.folder.exists(), failed
+            assert [each.name for each in there.rglob("*")] == ["spool"], failed
+
+
 @pytest.mark.folder("restores a folder")
 def test_every_format_is_proved_and_restored(tmp_path: Path) -> None:
     data, new, place = DataFolder(tmp_path / "data"), DataFolder(tmp_path / "new"), tmp_path / "backups"
@@ -80,6 +102,7 @@ def test_every_format_is_proved_and_restored(tmp_path: Path) -> None:
             server_databases.drop_database(server_databases.SERVER[0], new.folder)
         refused = pkgrepo(new, "restore", str(place), "--into", str(tmp_path))
         assert (refused.returncode, "is not empty" in refused.stderr) == (5, True)
+        check_failures_leave_nothing(new, place)
         if not server_databases.SERVER:
             restored = pkgrepo(new, "restore", str(place), "--into", str(new.folder), "--key-file", key)
             assert (restored.returncode, "1 storages" in restored.stdout) == (0, True), restored
@@ -140,8 +163,10 @@ def test_the_job_turns_red_when_a_byte_of_the_backup_has_changed(tmp_path: Path)
 
         for each in copies(place, b"SQLite format 3"):
             flip(each)
-        checked = pkgrepo(DataFolder(tmp_path / "data"), "restore", str(place), "--check")
-        assert (checked.returncode, "the catalog of the backup is damaged" in checked.stderr) == (2, True), checked
+        for options in (["--check"], ["--into", str(tmp_path / "new")]):
+            damaged = pkgrepo(DataFolder(tmp_path / "data"), "restore", str(place), *options)
+            assert (damaged.returncode, "the catalog of the backup is damaged" in damaged.stderr) == (2, True), damaged
+        assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.folder("has a bucket of its own")
