@@ -103,6 +103,8 @@ async def restore(reactor: Any, wish: Wish, progress: Progress) -> Restored:
     data, work, report = wish.data, wish.data / WORK, Restored()
     try:
         before = await pools.disk(_check_target, wish)
+        await pools.disk(partial(data.mkdir, 0o750, parents=True, exist_ok=True))
+        await pools.disk(work.mkdir, 0o700)  # of two runs one makes it, and only that one may clear the folder
         try:
             manifest = await _copy_all(reactor, pools, wish, work, report, progress)
         except BaseException:
@@ -128,12 +130,10 @@ async def _copy_all(
     reactor: Any, pools: Pools, wish: Wish, work: Path, report: Restored, progress: Progress
 ) -> Manifest:
     """Get the catalog into ``work``, and the blobs into the storages that it names."""
-    await pools.disk(partial(wish.data.mkdir, 0o750, parents=True, exist_ok=True))
     place = await open_place(
         wish.destination, pools, uid=None, scratch=wish.data / "spool", low_water=None, writes=False
     )
     try:
-        await pools.disk(work.mkdir, 0o700)
         name, manifest = await fetch_catalog(place, pools, wish, work)
         report.id, report.made_at = id_of(name), f"{manifest.made_at:%Y-%m-%d %H:%M:%S} UTC"
         core = Core(settings_of(wish.data, work / DATABASE), reactor)
