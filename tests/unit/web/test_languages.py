@@ -295,7 +295,6 @@ def test_errors_of_the_console_are_messages() -> None:
                     forgotten += [(path.name, "error", ast.unparse(value))]
     assert forgotten == [
         ("visits.py", "Refusal", "'a form is sent as application/x-www-form-urlencoded'"),  # no browser gets these
-        ("visits.py", "Invalid", "f'the form has more than {MOST_FIELDS} fields'"),
     ]
 
 
