@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-import re
 from collections.abc import Iterator
-from time import sleep
 
 import pytest
 import requests
@@ -49,10 +48,17 @@ def change_bytes(data: DataFolder) -> None:
 
 
 @pytest.fixture(scope="module")
-def changed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[dict[str, bytes], HttpClient]]:
+def data(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
+    """What the server keeps."""
+    return DataFolder(tmp_path_factory.mktemp("changed") / "data")
+
+
+@pytest.fixture(scope="module")
+def changed(
+    data: DataFolder, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[dict[str, bytes], HttpClient]]:
     """The files of proxies and hosted repositories by name and path, and a client of the server that has them."""
-    folder, away = tmp_path_factory.mktemp("changed"), tmp_path_factory.mktemp("upstream")
-    data = DataFolder(folder / "data")
+    folder, away = data.folder.parent, tmp_path_factory.mktemp("upstream")
     own = "".join(hosted(name, f"{name}-own") for name in CASES)
     with restarts(away, own) as begin, restarts(folder) as start:
         upstream = begin()
@@ -125,30 +131,21 @@ def test_a_large_one_is_never_whole(changed: tuple[dict[str, bytes], HttpClient]
 @pytest.mark.parametrize("size", LOST_SIZES)
 @pytest.mark.parametrize("how", ["lost", "short"])
 def test_one_that_is_lost_or_cut_is_known_to_be_so_from_its_first_read_on(
-    changed: tuple[dict[str, bytes], HttpClient], size: int, how: str
+    data: DataFolder, changed: tuple[dict[str, bytes], HttpClient], size: int, how: str
 ) -> None:
     _, client = changed
     url = f"{client.url}/repositories/main/raw-own/{how}/{size}.bin"
 
-    def suspects() -> int:
-        said = client.get("/readyz").json["checks"]["stored bytes"]
-        return sum(int(each) for each in re.findall(r"(\d+) blobs", said))
+    sha256 = hashlib.sha256(how[0].encode() * size).hexdigest()
 
-    def settled() -> bool:
-        first = suspects()
-        sleep(0.5)
-        return suspects() == first
+    def state() -> str:
+        found = data.rows("SELECT sha256, state FROM blob")
+        return next(state for digest, state in found if bytes(digest).hex() == sha256)
 
-    polled(settled)  # those of other tests are mended in the background, which counts down
-    before = suspects()
+    assert state() == "live"
     try:
         assert requests.get(url, auth=AUTH, timeout=TIMEOUT_S).status_code == 500
     except requests.RequestException:
         assert how == "short"  # the connection ended before the last byte
-
-    def is_counted() -> bool:
-        nonlocal before
-        lowest, before = before, suspects()
-        return before > lowest  # others may still be mended, which counts down
-
-    polled(is_counted)
+    polled(lambda: state() == "suspect")
+    assert "are damaged or missing" in client.get("/readyz").json["checks"]["stored bytes"]
