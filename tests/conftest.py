@@ -29,7 +29,7 @@ from tests.support.s3_servers import s3_server
 from tests.support.server_buckets import use_s3
 from tests.support.server_databases import databases_with_schema, use_postgresql
 from tests.support.server_process import ServerProcess, twistd_process
-from tests.support.time_limits import LateTests, limit_waits
+from tests.support.time_limits import limit_waits
 from tests.support.unit_filters import launcher
 
 # No deadline per example: on a busy machine any example may be slow, and so may their generation.
@@ -67,7 +67,6 @@ make_formats(Config())  # rights ask about formats also in tests that have no se
 def pytest_configure(config: pytest.Config) -> None:
     """Apply ``--catalog-delay``, ``--postgresql``, ``--s3`` and ``--workers``, and time limits to waits."""
     limit_waits()
-    config.pluginmanager.register(LateTests())
     delay_s, workers = config.getoption("--catalog-delay"), config.getoption("--workers")
     if workers is not None:
         if delay_s is not None or config.getoption("--postgresql") or config.getoption("--s3"):

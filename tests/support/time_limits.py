@@ -4,21 +4,14 @@ Ends tests at their time limit also while they wait in the reactor, and code tha
 pytest-timeout raises in the code that runs when the time is over. While a test waits for a Deferred, that is the
 reactor, which logs what is raised and goes on: the test would wait for ever. pytest-twisted runs the tests themselves
 in the reactor, too: one that is stopped in there without an end would hold up all that run after it.
-
-A process whose second test is late has something that holds up its tests, such as a server or threads that they share.
-Where several processes run tests, it ends, and another one runs the tests that it had left.
 """
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import threading
 import traceback
-from collections.abc import Generator
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import greenlet
@@ -27,8 +20,6 @@ import pytest_timeout
 import pytest_twisted
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
-
-from tests.support.timeouts import TIMEOUT_S
 
 
 class _Wait:
@@ -39,7 +30,6 @@ class _Wait:
 
 
 _waiting: list[_Wait] = []  # at most one
-_late: set[str] = set()  # tests of this process; see L{LateTests}
 
 
 def limit_waits() -> None:
@@ -55,7 +45,6 @@ _fail = pytest_timeout.timeout_sigalrm
 def _fail_where_it_waits(item: pytest.Item, settings: Any) -> None:
     """Handle the signal of the time limit; the same limit begins for what the test's fixtures do at the end."""
     signal.setitimer(signal.ITIMER_REAL, settings.timeout)
-    _note_late(item)
     item.add_report_section("call", "what other threads did at the time limit", _other_threads())
     try:
         _fail(item, settings)
@@ -69,49 +58,6 @@ def _fail_where_it_waits(item: pytest.Item, settings: Any) -> None:
         # What runs in the reactor ends here. That ends the test, if it is the test's; otherwise the test still waits.
         pytest_twisted._instances.reactor.callLater(0, _end, wait, failed)
         raise
-
-
-class LateTests:
-    """A plugin that notes what failed after it had waited for as long as tests wait for anything."""
-
-    def __init__(self, late_s: float = TIMEOUT_S) -> None:
-        self.late_s = late_s
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(
-        self, item: pytest.Item, call: pytest.CallInfo[None]
-    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Make the report of a part of a test."""
-        report = yield
-        if report.failed and call.duration >= self.late_s:
-            _note_late(item)
-        return report
-
-
-def _note_late(item: pytest.Item) -> None:
-    _late.add(item.nodeid)
-    if len(_late) > 1 and hasattr(item.config, "workerinput"):
-        _end_process(item)
-
-
-def _end_process(item: pytest.Item) -> None:
-    """End this process and those that it started, and theirs, at once."""
-    with item.config.pluginmanager.get_plugin("capturemanager").global_and_fixture_disabled():
-        print(f"{item.nodeid} is the second late test of this process, which ends.", file=sys.stderr)
-        print("Here:", "".join(traceback.format_stack()), _other_threads(), sep="\n", file=sys.stderr, flush=True)
-    for each in _descendants(os.getpid()):
-        with suppress(ProcessLookupError):
-            os.kill(each, signal.SIGKILL)
-    os._exit(1)
-
-
-def _descendants(pid: int) -> list[int]:
-    """The processes that a process has started, and theirs; those whose parent has ended are not found."""
-    found: list[int] = []
-    for each in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):  # it has ended since
-            found += map(int, each.read_text().split())
-    return [*found, *(below for child in found for below in _descendants(child))]
 
 
 def _other_threads() -> str:

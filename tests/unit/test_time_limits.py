@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.support.server_process import ROOT
 from tests.support.timeouts import TIMEOUT_S
 
@@ -96,59 +94,3 @@ def test_a_test_that_waits_or_holds_the_reactor_up_ends_at_its_time_limit_and_th
     assert "\nbeside it:\n" in result.stdout
     assert "ERROR test_waits.py::test_at_the_end - Failed: Timeout (>1.0s)" in summary, result.stdout
     assert "FAILED test_waits.py::test_last - RuntimeError: the reactor was stopped" in summary, result.stdout
-
-
-HELD_UP = """
-import subprocess
-import time
-
-import pytest
-
-from tests.support.time_limits import limit_waits
-
-limit_waits()
-
-@pytest.fixture(scope="module")
-def child():
-    with subprocess.Popen(["sleep", "1000"]) as started:
-        with open("children", "a") as written:
-            print(started.pid, file=written)
-        yield started
-        started.kill()
-
-@pytest.mark.timeout(1)
-@pytest.mark.parametrize("number", range(2))
-def test_late(child, number):
-    if len(open("children").readlines()) == 1:
-        child.wait(timeout={timeout})
-
-def test_next():
-    pass
-"""
-
-
-PLUGINS = """
-from tests.support.time_limits import LateTests
-
-def pytest_configure(config):
-    config.pluginmanager.register(LateTests(0.5))
-"""
-
-
-@pytest.mark.parametrize(
-    ("timeout", "reason"), [("None", "Failed: Timeout (>1.0s)"), ("0.6", "subprocess.TimeoutExpired")]
-)
-def test_a_process_that_holds_up_a_second_test_is_replaced(tmp_path: Path, timeout: str, reason: str) -> None:
-    (tmp_path / "conftest.py").write_text(PLUGINS)
-    (tmp_path / "test_held_up.py").write_text(HELD_UP.format(timeout=timeout))
-    run = run_pytest(tmp_path, "-n", "1", "--dist", "loadfile")
-    assert "test_held_up.py::test_late[1] is the second late test of this process" in run.stderr
-    assert "replacing crashed worker gw0" in run.stdout
-    summary = run.stdout.partition("short test summary info")[2]
-    assert f"FAILED test_held_up.py::test_late[0] - {reason}" in summary, run.stdout
-    assert "FAILED test_held_up.py::test_late[1] - worker 'gw0' crashed" in summary, run.stdout
-    assert "PASSED test_held_up.py::test_late[1]" in summary, run.stdout
-    assert "PASSED test_held_up.py::test_next" in summary, run.stdout
-    for child in (tmp_path / "children").read_text().split():
-        state = Path("/proc", child, "stat")
-        assert not state.exists() or ") Z " in state.read_text(), "it is ended with its parent"
