@@ -16,7 +16,7 @@ from pkgrepo.storage.catalog.packages import packages
 from pkgrepo.storage.catalog.packages.events import Event, last_published
 from pkgrepo.storage.catalog.packages.summaries import PackageSummary, find_package_summary, list_package_summaries
 
-LEAST: Final = 50  # packages that are read of a member together
+LEAST: Final = 50  # packages, or events, that are read of a member together
 
 
 @frozen
@@ -80,9 +80,10 @@ def list_published(r: Reader, members: Sequence[Repository], limit: int) -> list
     """
     The last events by which versions came, the latest first; of each package those of the first member that has it.
 
-    At most ``limit`` events are read of each member.
+    Each member has a share of the ``limit`` of events that are read, at least 50.
     """
-    events = {each.id: last_published(r, each.id, limit) for each in members}
+    share = max(LEAST, limit // max(1, len(members)))
+    events = {each.id: last_published(r, each.id, share) for each in members}
     keys = sorted({event.package_key for some in events.values() for event in some})
     taken, found = set[str](), list[Event]()
     for each in members:
